@@ -1,0 +1,1 @@
+//! The probe language: text to checked program to IR.

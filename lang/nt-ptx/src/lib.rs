@@ -1,0 +1,3 @@
+//! Lossless PTX: read, resolved, edited.
+
+pub mod syntax;

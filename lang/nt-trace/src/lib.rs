@@ -1,0 +1,1 @@
+//! What compiled probes, manifests and traces hold.

@@ -1,0 +1,1 @@
+//! Holds woven PTX against its original, knowing neither the weaver nor the probe.

@@ -1,0 +1,1 @@
+//! Puts probes into kernels: IR and PTX to instrumented PTX.

@@ -1,0 +1,1 @@
+//! Frames of plain structs between hook, parent and trace.

@@ -1,0 +1,1 @@
+//! What all programs share: files, pipes, colour, exit codes.

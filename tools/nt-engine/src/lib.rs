@@ -1,0 +1,1 @@
+//! Choose, weave, verify, assemble, cache.

@@ -1,0 +1,3 @@
+//! Runs tests that are files: RUN lines, goldens, expected errors.
+
+fn main() {}

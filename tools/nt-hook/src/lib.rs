@@ -1,0 +1,1 @@
+//! The preloaded library: thin hook of the CUDA driver.

@@ -1,0 +1,3 @@
+//! Puts a probe into PTX.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Decodes the traces that nt-run leaves.
+
+fn main() {}

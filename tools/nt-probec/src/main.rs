@@ -1,0 +1,3 @@
+//! Compiles probe programs.
+
+fn main() {}

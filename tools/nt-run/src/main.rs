@@ -1,0 +1,3 @@
+//! Runs a command with probes in its kernels.
+
+fn main() {}

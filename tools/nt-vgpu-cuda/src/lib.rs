@@ -1,0 +1,1 @@
+//! A libcuda.so.1 without a GPU; with no executor, the tests' stub driver.

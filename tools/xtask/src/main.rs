@@ -1,0 +1,3 @@
+//! Chores of the builders: tidy checks, man pages.
+
+fn main() {}
