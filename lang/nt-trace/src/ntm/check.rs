@@ -1,0 +1,60 @@
+//! Holds a manifest that was read to what its readers rely on: indices name something, fields lie in their records.
+//!
+//! After this the reader of traces may take a field's bytes without asking again; what it cannot check here is the
+//! length of the data, which each data frame brings.
+
+use std::collections::BTreeSet;
+
+use super::{Fill, Kernel, Map, Presence, Source};
+
+/// Checks one kernel; the error says what is wrong with which.
+pub(super) fn kernel(kernel: &Kernel) -> Result<(), String> {
+    let name = &kernel.name;
+    let size = kernel.context.size;
+    for slot in &kernel.context.slots {
+        if slot.offset % 8 != 0 || size.checked_sub(slot.offset).is_none_or(|rest| rest < 8) {
+            return Err(format!("kernel `{name}`: slot at {} of a context of {size} bytes", slot.offset));
+        }
+        if let Fill::Base { map } | Fill::Capacity { map } = slot.fill
+            && map as usize >= kernel.maps.len()
+        {
+            return Err(format!("kernel `{name}`: the context names map {map} of {}", kernel.maps.len()));
+        }
+    }
+    kernel.maps.iter().try_for_each(|map| self::map(map).map_err(|e| format!("map `{}`: {e}", map.name)))
+}
+
+/// Checks one map.
+fn map(map: &Map) -> Result<(), String> {
+    let inside = |what: &str, offset: u32, size: u32| match offset.checked_add(size) {
+        Some(end) if end <= map.stride => Ok(()),
+        _ => Err(format!("{what} of {size} bytes at {offset} in a record of {}", map.stride)),
+    };
+    let mut names = BTreeSet::new();
+    for field in &map.fields {
+        if field.size != field.ty.size() {
+            return Err(format!("field `{}`: {} bytes for a {}", field.name, field.size, field.ty.word()));
+        }
+        if !names.insert(&field.name) {
+            return Err(format!("two fields `{}`", field.name));
+        }
+        inside(&format!("field `{}`", field.name), field.offset, field.size)?;
+    }
+    match map.presence {
+        Presence::Byte { offset } => inside("the byte that tells presence", offset, 1)?,
+        Presence::Bit { field, bit } => match map.fields.get(field as usize) {
+            Some(field) if bit < field.size * 8 => {}
+            _ => return Err(format!("bit {bit} of field {field} is to tell presence")),
+        },
+    }
+    for column in &map.columns {
+        let (a, b) = match column.source {
+            Source::Field(a) => (a, a),
+            Source::Difference(a, b) => (a, b),
+        };
+        if a.max(b) as usize >= map.fields.len() {
+            return Err(format!("column `{}` is made of field {}", column.name, a.max(b)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Between the manifest's own structs, the probe IR and the wire.
+//!
+//! Every crate keeps its types; this is where a new variant of one must be given a word in the files.
+
+use nt_ir::{layout, program};
+use nt_wire::message;
+
+use super::{Column, Context, ContextSlot, Field, Fill, Kernel, Map, Param, Presence, Source, Type, Unit};
+
+macro_rules! same_variants {
+    ($theirs:path, $ours:ident: $($variant:ident)*) => {
+        impl From<$theirs> for $ours {
+            fn from(value: $theirs) -> Self {
+                match value { $(<$theirs>::$variant => $ours::$variant,)* }
+            }
+        }
+        impl From<$ours> for $theirs {
+            fn from(value: $ours) -> Self {
+                match value { $($ours::$variant => <$theirs>::$variant,)* }
+            }
+        }
+    };
+}
+
+same_variants!(program::Unit, Unit: Thread Warp Block);
+same_variants!(message::Unit, Unit: Thread Warp Block);
+same_variants!(program::Type, Type: U8 U16 U32 U64 S8 S16 S32 S64 F32 F64 Bool Ptr);
+
+impl Type {
+    /// Bytes in memory.
+    pub fn size(self) -> u32 {
+        layout::size(self.into())
+    }
+
+    /// Its word in the language and in the files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Type::U8 => "u8",
+            Type::U16 => "u16",
+            Type::U32 => "u32",
+            Type::U64 => "u64",
+            Type::S8 => "s8",
+            Type::S16 => "s16",
+            Type::S32 => "s32",
+            Type::S64 => "s64",
+            Type::F32 => "f32",
+            Type::F64 => "f64",
+            Type::Bool => "bool",
+            Type::Ptr => "ptr",
+        }
+    }
+}
+
+impl Unit {
+    /// Its word in the language and in the files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::Thread => "thread",
+            Unit::Warp => "warp",
+            Unit::Block => "block",
+        }
+    }
+
+    /// How many units a launch has; `None` beyond 64 bits.
+    pub fn count(self, grid: [u32; 3], block: [u32; 3]) -> Option<u64> {
+        message::Unit::from(self).count(grid, block)
+    }
+}
+
+impl Map {
+    /// What a manifest says of a map of the IR that was laid out.
+    pub fn of(map: &program::Map, layout: &layout::Layout) -> Map {
+        let fields = map.fields.iter().zip(&layout.slots).map(|(field, slot)| Field {
+            name: field.name.clone(),
+            ty: field.ty.into(),
+            offset: slot.offset,
+            size: slot.size,
+        });
+        let columns = map.columns.iter().map(|column| Column {
+            name: column.name.clone(),
+            ty: column.ty.into(),
+            source: match column.source {
+                program::Source::Field(field) => Source::Field(field),
+                program::Source::Difference(a, b) => Source::Difference(a, b),
+            },
+        });
+        Map {
+            name: map.name.clone(),
+            unit: map.unit.into(),
+            columnar: layout.columnar,
+            stride: layout.stride,
+            fields: fields.collect(),
+            presence: match layout.presence {
+                layout::Presence::Bit { field, bit } => Presence::Bit { field, bit },
+                layout::Presence::Byte(slot) => Presence::Byte { offset: slot.offset },
+            },
+            columns: columns.collect(),
+        }
+    }
+}
+
+impl Kernel {
+    /// The answer to a hook that needs this kernel: all but the woven module itself, whose size is `size`. `entry` is
+    /// [`super::Manifest::entry`] of this kernel.
+    pub fn twin(&self, size: u64, entry: Vec<u8>) -> message::Twin {
+        message::Twin {
+            size,
+            params: self.params.iter().copied().map(Into::into).collect(),
+            context: self.context.size,
+            slots: self.context.slots.iter().copied().map(Into::into).collect(),
+            maps: self.maps.iter().map(Into::into).collect(),
+            manifest: entry,
+        }
+    }
+}
+
+impl Context {
+    /// The word that a slot of this kind lies in, if there is one.
+    pub fn offset_of(&self, fill: Fill) -> Option<u32> {
+        self.slots.iter().find(|slot| slot.fill == fill).map(|slot| slot.offset)
+    }
+}
+
+impl From<Param> for message::Param {
+    fn from(param: Param) -> Self {
+        message::Param { offset: param.offset, size: param.size }
+    }
+}
+
+impl From<ContextSlot> for message::Slot {
+    fn from(slot: ContextSlot) -> Self {
+        let fill = match slot.fill {
+            Fill::Zero => message::Fill::Zero,
+            Fill::Base { map } => message::Fill::Base(map),
+            Fill::Capacity { map } => message::Fill::Capacity(map),
+            Fill::Launch => message::Fill::Launch,
+        };
+        message::Slot { offset: slot.offset, fill }
+    }
+}
+
+impl From<&Map> for message::MapShape {
+    fn from(map: &Map) -> Self {
+        message::MapShape { unit: map.unit.into(), stride: map.stride }
+    }
+}
