@@ -1,7 +1,17 @@
 //! The probe IR: its types, its text form, its own checks, its passes, and the layout of maps.
 //!
 //! `program` says what the IR is and means; it is the contract between the front end (nt-probe), the back ends
-//! (nt-weave) and the files (nt-trace).
+//! (nt-weave) and the files (nt-trace). A program comes from `nt_probe::compile` or from [`text::parse`], is held to
+//! the rules by [`check()`], and made ready for a back end by [`prepare`]:
+//!
+//! ```text
+//! probe text ── nt_probe ──> Program ── check, passes, layouts ──> Prepared ── nt_weave ──> PTX
+//!                               │ ▲
+//!                            text::print, text::parse (the form that .ntp files store)
+//! ```
 
 pub mod layout;
+pub mod passes;
 pub mod program;
+
+pub use passes::{Broken, Options, Prepared, prepare, prepare_watched};

@@ -39,6 +39,15 @@ pub struct Program {
     pub maps: Vec<Map>,
     /// What runs where, in program order.
     pub probes: Vec<Probe>,
+    /// Up to where the program is exact; a pass that relies on a limit states it here.
+    pub limits: Vec<Limit>,
+}
+
+/// A condition under which results are exact. The manifest states it, readers check it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Limit {
+    /// The launch lasts less than this many cycles of the SM's clock.
+    LaunchCycles(u64),
 }
 
 /// A register of each thread, alive from probe to probe.
@@ -158,6 +167,10 @@ pub struct Probe {
     pub unit: Unit,
     /// Where. A site that matches twice fires once.
     pub points: Vec<Tracepoint>,
+    /// A `bool` value of this probe, its `/predicate/`: lanes in which it is false are not active, so the elected lane
+    /// is the lowest in which it holds, and `active` is the mask of those in which it holds. The guards of effects
+    /// and state assignments already include it.
+    pub predicate: Option<ValueId>,
     /// The type and uniformity of every value, by [`ValueId`].
     pub values: Vec<Value>,
     /// The code, in order. Each value is defined once, before its uses.
@@ -232,15 +245,6 @@ pub enum Op {
         map: MapId,
         /// A value for each field.
         values: Vec<(u32, ValueId)>,
-    },
-    /// Effect: one field of a one-record map, the others as they are.
-    SaveField {
-        /// The map.
-        map: MapId,
-        /// Index into [`Map::fields`].
-        field: u32,
-        /// What to store.
-        value: ValueId,
     },
 }
 
