@@ -1,0 +1,5 @@
+//! Speed of the reader on real PTX.
+
+fn main() {
+    divan::main();
+}
