@@ -1,0 +1,359 @@
+//! The claim: what a woven kernel says about the context block that it is launched with.
+//!
+//! It stands, as one comment, in every parameter edit, beside the parameter that it speaks of:
+//!
+//! ```text
+//! k(
+//!     .param .u64 k_param_0/*nt:edit {*/,
+//!     .param .align 8 .b8 nt_ctx[32] /*nt:ctx prefix=nt_ zero@0:8 base.heat@8:8 cap.heat@16:8 stride.heat=16*//*}nt:edit*/
+//! )
+//! ```
+//!
+//! # Grammar
+//!
+//! ```text
+//! claim  = "/*nt:ctx prefix=" PREFIX { " " field } "*/"       one space before each field, one line
+//! PREFIX = "nt_" | "nt" NUMBER "_"                            nt_, nt1_, nt2_, …
+//! field  = "zero@" OFFSET ":8"                                a word that the host sets to 0
+//!        | "launch@" OFFSET ":" ("4" | "8")                   the launch's number
+//!        | "base." MAP "@" OFFSET ":8"                        the address of the map's segment
+//!        | "cap."  MAP "@" OFFSET ":8"                        how many units it has room for, a u64
+//!        | "stride." MAP "=" SIZE                             packed: bytes of one record
+//!        | "columns." MAP "=" WIDTH { "," WIDTH }             columnar: bytes of one element of each column, in order
+//! MAP    = a letter or `_`, then letters, digits and `_`
+//! OFFSET, SIZE, NUMBER = decimal, no sign, no leading zero    WIDTH = "1" | "2" | "4" | "8"
+//! ```
+//!
+//! Fields may stand in any order. Each map has exactly one `base`, one `cap` and one of `stride` and `columns`
+//! (a presence byte, where the layout has one, is a column like the others). No two fields overlap, each is aligned to
+//! its size, and the parameter is as large as the end of the last field, rounded up to 8: `nt_ctx[N]` with that N.
+//!
+//! # What it is worth
+//!
+//! The verifier believes it about memory, and nothing else: record `i` of a packed map is the `stride` bytes at
+//! `base + i·stride`, element `i` of column `c` is the `w(c)` bytes at `base + (w(0) + … + w(c-1))·cap + i·w(c)`, for
+//! every `i` below `cap`; `base` is 16-byte aligned and `cap` a multiple of 16. Whoever launches the kernel compares
+//! the claim with the context that it fills, before it loads the module.
+
+use nt_diag::Span;
+
+/// What opens a claim.
+pub(crate) const OPEN: &str = "/*nt:ctx ";
+
+/// A claim that holds together: fields aligned and apart, every map with a base, a capacity and a shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// With which every name of the spans begins, behind an optional `%` or `$`.
+    pub prefix: String,
+    /// The fields of the block, by offset.
+    pub fields: Vec<Field>,
+    /// The maps, by the order of their bases in the block.
+    pub maps: Vec<Map>,
+    /// How large the block is: the end of the last field, rounded up to 8.
+    pub size: u32,
+}
+
+/// One field of the context block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// What it holds.
+    pub kind: FieldKind,
+    /// Where it begins in the block.
+    pub offset: u32,
+    /// How many bytes it takes.
+    pub size: u32,
+}
+
+/// What a field of the context block holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FieldKind {
+    /// A word that is always 0.
+    Zero,
+    /// The number of the launch.
+    Launch,
+    /// The address of a map, by its index in [`Claim::maps`].
+    Base(u32),
+    /// The capacity of a map, by its index in [`Claim::maps`].
+    Cap(u32),
+}
+
+/// One map that the block points to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Map {
+    /// Its name.
+    pub name: String,
+    /// How its records lie in memory.
+    pub shape: Shape,
+}
+
+/// How the records of a map lie in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shape {
+    /// Records of that many bytes, one behind the other.
+    Packed {
+        /// Bytes of one record.
+        stride: u32,
+    },
+    /// A structure of arrays, each of `cap` elements.
+    Columns(Vec<Column>),
+}
+
+/// One array of a columnar map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// It begins at the base plus this many times the capacity.
+    pub offset: u32,
+    /// Bytes of one element.
+    pub width: u32,
+}
+
+/// Why a claim is no claim: where in the woven text, and what is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClaimError {
+    /// The guilty field.
+    pub(crate) span: Span,
+    /// What is wrong with it.
+    pub(crate) message: String,
+}
+
+/// A map while its fields come in, in any order.
+#[derive(Default)]
+struct Parts<'c> {
+    name: &'c str,
+    base: Option<u32>,
+    cap: Option<u32>,
+    shape: Option<Shape>,
+}
+
+/// The most maps and the most columns of one map: far beyond any probe, so that no claim costs much to check.
+const MOST: usize = 256;
+
+impl Claim {
+    /// Reads a claim from a whole comment, `/*nt:ctx …*/`, which begins at `at` in the woven text.
+    pub(crate) fn parse(comment: &str, at: u32) -> Result<Claim, ClaimError> {
+        let fail = |span: Span, message: String| Err(ClaimError { span, message });
+        let whole = Span::new(at, at + comment.len() as u32);
+        let Some(inner) = comment.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix("*/")) else {
+            return fail(whole, "the claim is not of the form `/*nt:ctx …*/`".into());
+        };
+
+        let mut words = Vec::new();
+        let mut offset = at + OPEN.len() as u32;
+        for word in inner.split(' ') {
+            words.push((word, Span::new(offset, offset + word.len() as u32)));
+            offset += word.len() as u32 + 1;
+        }
+
+        let mut words = words.into_iter();
+        let (first, first_span) = words.next().unwrap_or(("", whole));
+        let prefix = match first.strip_prefix("prefix=") {
+            Some(prefix) if is_prefix(prefix) => prefix.to_owned(),
+            _ => return fail(first_span, format!("expected `prefix=nt_` or `prefix=nt1_` and so on, found `{first}`")),
+        };
+
+        let mut parts: Vec<Parts<'_>> = Vec::new();
+        let mut singles: Vec<Field> = Vec::new();
+        for (word, span) in words {
+            if let Some((name, value)) = word.split_once('=') {
+                let shape = match name.split_once('.') {
+                    Some(("stride", _)) => stride(value),
+                    Some(("columns", _)) => columns(value),
+                    _ => return fail(span, format!("`{word}` is no field of a claim")),
+                };
+                let Some(shape) = shape else { return fail(span, format!("`{value}` is no shape of a map")) };
+                let map = name.split_once('.').map_or("", |(_, map)| map);
+                let Some(part) = part(&mut parts, map) else { return fail(span, format!("`{map}` is no name of a map")) };
+                if part.shape.replace(shape).is_some() {
+                    return fail(span, format!("map `{map}` has two shapes"));
+                }
+                continue;
+            }
+            let Some((name, offset, size)) = place(word) else {
+                return fail(span, format!("`{word}` is no field of a claim"));
+            };
+            let kind = match name.split_once('.') {
+                None if name == "zero" => FieldKind::Zero,
+                None if name == "launch" => FieldKind::Launch,
+                Some((half @ ("base" | "cap"), map)) => {
+                    let Some(part) = part(&mut parts, map) else {
+                        return fail(span, format!("`{map}` is no name of a map"));
+                    };
+                    let slot = if half == "base" { &mut part.base } else { &mut part.cap };
+                    if slot.replace(offset).is_some() {
+                        return fail(span, format!("`{name}` is claimed twice"));
+                    }
+                    if size != 8 {
+                        return fail(span, format!("`{name}` has 8 bytes, not {size}"));
+                    }
+                    if offset % 8 != 0 {
+                        return fail(span, format!("`{name}` is not aligned to its 8 bytes"));
+                    }
+                    continue;
+                }
+                _ => return fail(span, format!("`{word}` is no field of a claim")),
+            };
+            if size != 8 && !(kind == FieldKind::Launch && size == 4) {
+                return fail(span, format!("`{name}` cannot have {size} bytes"));
+            }
+            if offset % size != 0 {
+                return fail(span, format!("`{name}` is not aligned to its {size} bytes"));
+            }
+            if singles.iter().any(|field| field.kind == kind) {
+                return fail(span, format!("`{name}` is claimed twice"));
+            }
+            singles.push(Field { kind, offset, size });
+        }
+
+        Claim::assemble(prefix, parts, singles).map_err(|message| ClaimError { span: whole, message })
+    }
+
+    /// Puts the parts together, which is when it shows whether each map is whole and no two fields overlap.
+    fn assemble(prefix: String, mut parts: Vec<Parts<'_>>, singles: Vec<Field>) -> Result<Claim, String> {
+        parts.sort_by_key(|part| (part.base, part.name));
+        let mut fields = singles;
+        let mut maps = Vec::new();
+        for (index, part) in (0..).zip(parts) {
+            let name = part.name;
+            let base = part.base.ok_or_else(|| format!("map `{name}` has no `base`"))?;
+            let cap = part.cap.ok_or_else(|| format!("map `{name}` has no `cap`"))?;
+            let shape = part.shape.ok_or_else(|| format!("map `{name}` has no `stride` and no `columns`"))?;
+            fields.push(Field { kind: FieldKind::Base(index), offset: base, size: 8 });
+            fields.push(Field { kind: FieldKind::Cap(index), offset: cap, size: 8 });
+            maps.push(Map { name: name.to_owned(), shape });
+        }
+        fields.sort_by_key(|field| (field.offset, field.kind));
+        let mut end = 0;
+        for field in &fields {
+            if field.offset < end {
+                return Err(format!("two fields overlap at offset {}", field.offset));
+            }
+            end = field.offset + field.size;
+        }
+        if end == 0 {
+            return Err("the claim has no field".into());
+        }
+        Ok(Claim { prefix, fields, maps, size: end.next_multiple_of(8) })
+    }
+
+    /// The field that holds all of `offset .. offset + width`, if one does.
+    pub(crate) fn field_at(&self, offset: u32, width: u32) -> Option<Field> {
+        let after = self.fields.partition_point(|field| field.offset <= offset);
+        let field = *self.fields.get(after.checked_sub(1)?)?;
+        let end = offset.checked_add(width)?;
+        (end <= field.offset + field.size).then_some(field)
+    }
+}
+
+/// `nt_`, or `nt`, a number without leading zeros, `_`.
+fn is_prefix(text: &str) -> bool {
+    match text.strip_prefix("nt").and_then(|rest| rest.strip_suffix('_')) {
+        Some("") => true,
+        Some(digits) => number(digits).is_some_and(|n| n > 0),
+        None => false,
+    }
+}
+
+/// `name@offset:size`
+fn place(word: &str) -> Option<(&str, u32, u32)> {
+    let (name, rest) = word.split_once('@')?;
+    let (offset, size) = rest.split_once(':')?;
+    let (offset, size) = (number(offset)?, number(size)?);
+    // Parameter space ends at 32,764 bytes (PTX ISA, `.param`), so sums of the two cannot overflow.
+    (offset <= 0x7ffc && matches!(size, 4 | 8)).then_some((name, offset, size))
+}
+
+fn stride(value: &str) -> Option<Shape> {
+    let stride = number(value)?;
+    (stride > 0).then_some(Shape::Packed { stride })
+}
+
+fn columns(value: &str) -> Option<Shape> {
+    let mut columns = Vec::new();
+    let mut offset = 0;
+    for width in value.split(',') {
+        let width = number(width).filter(|w| matches!(w, 1 | 2 | 4 | 8))?;
+        columns.push(Column { offset, width });
+        offset += width;
+    }
+    (columns.len() <= MOST).then_some(Shape::Columns(columns))
+}
+
+/// A decimal number below 2^24 without sign or leading zero.
+fn number(text: &str) -> Option<u32> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    if !plain || text.len() > 8 { None } else { text.parse().ok().filter(|&n| n < 1 << 24) }
+}
+
+/// The parts of the map of that name, made if it is new; `None` for what is no name.
+fn part<'c, 'p>(parts: &'p mut Vec<Parts<'c>>, name: &'c str) -> Option<&'p mut Parts<'c>> {
+    let mut bytes = name.bytes();
+    let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    if !begins || !bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        return None;
+    }
+    let index = match parts.iter().position(|part| part.name == name) {
+        Some(index) => index,
+        None if parts.len() < MOST => {
+            parts.push(Parts { name, ..Parts::default() });
+            parts.len() - 1
+        }
+        None => return None,
+    };
+    parts.get_mut(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str, message: &str) {
+        let error = Claim::parse(text, 100).expect_err("must be refused");
+        assert_eq!(error.message, message);
+        assert!(error.span.start >= 100 && error.span.end as usize <= 100 + text.len(), "{error:?}");
+    }
+
+    #[test]
+    fn a_claim_of_two_maps() {
+        let text = "/*nt:ctx prefix=nt1_ zero@0:8 launch@8:4 base.a@16:8 cap.a@24:8 stride.a=16 \
+                    columns.b=8,4,4,1 cap.b@40:8 base.b@32:8*/";
+        let claim = Claim::parse(text, 0).expect("is a claim");
+        assert_eq!((claim.prefix.as_str(), claim.size), ("nt1_", 48));
+        assert_eq!(claim.maps[0], Map { name: "a".into(), shape: Shape::Packed { stride: 16 } });
+        let Shape::Columns(columns) = &claim.maps[1].shape else { panic!("{claim:?}") };
+        // The prefix sums of the widths.
+        assert_eq!(columns.iter().map(|c| (c.offset, c.width)).collect::<Vec<_>>(), [(0, 8), (8, 4), (12, 4), (16, 1)]);
+        assert_eq!(claim.field_at(40, 8).map(|f| f.kind), Some(FieldKind::Cap(1)));
+        assert_eq!(claim.field_at(44, 4).map(|f| f.kind), Some(FieldKind::Cap(1)));
+        assert_eq!(claim.field_at(44, 8), None);
+        assert_eq!(claim.field_at(12, 4), None, "a gap");
+        assert_eq!(claim.field_at(u32::MAX, 8), None);
+    }
+
+    #[test]
+    fn the_size_is_rounded_up() {
+        let claim = Claim::parse("/*nt:ctx prefix=nt_ launch@0:4*/", 0).expect("is a claim");
+        assert_eq!(claim.size, 8);
+    }
+
+    #[test]
+    fn what_is_no_claim() {
+        refused("/*nt:ctx prefix=xy_ zero@0:8*/", "expected `prefix=nt_` or `prefix=nt1_` and so on, found `prefix=xy_`");
+        refused("/*nt:ctx prefix=nt01_ zero@0:8*/", "expected `prefix=nt_` or `prefix=nt1_` and so on, found `prefix=nt01_`");
+        refused("/*nt:ctx prefix=nt_*/", "the claim has no field");
+        refused("/*nt:ctx prefix=nt_ zero@0:8 zero@8:8*/", "`zero` is claimed twice");
+        refused("/*nt:ctx prefix=nt_ zero@4:8*/", "`zero` is not aligned to its 8 bytes");
+        refused("/*nt:ctx prefix=nt_ zero@0:4*/", "`zero` cannot have 4 bytes");
+        refused("/*nt:ctx prefix=nt_ zero@0:8 launch@4:4*/", "two fields overlap at offset 4");
+        refused("/*nt:ctx prefix=nt_  zero@0:8*/", "`` is no field of a claim");
+        refused("/*nt:ctx prefix=nt_ zero@99999:8*/", "`zero@99999:8` is no field of a claim");
+        refused("/*nt:ctx prefix=nt_ base.a@0:8 stride.a=16*/", "map `a` has no `cap`");
+        refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8*/", "map `a` has no `stride` and no `columns`");
+        refused("/*nt:ctx prefix=nt_ cap.a@8:8 stride.a=16*/", "map `a` has no `base`");
+        refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8 stride.a=16 columns.a=8*/", "map `a` has two shapes");
+        refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8 columns.a=8,3*/", "`8,3` is no shape of a map");
+        refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8 stride.a=0*/", "`0` is no shape of a map");
+        refused("/*nt:ctx prefix=nt_ base.4@0:8*/", "`4` is no name of a map");
+        refused("/*nt:ctx prefix=nt_ base.a@1:8*/", "`base.a` is not aligned to its 8 bytes");
+        refused("/*nt:ctx prefix=nt_ pin.a@0:8*/", "`pin.a@0:8` is no field of a claim");
+    }
+}
