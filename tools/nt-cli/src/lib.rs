@@ -11,6 +11,7 @@
 
 mod args;
 mod files;
+mod generate;
 mod outcome;
 // mod probe;
 mod report;

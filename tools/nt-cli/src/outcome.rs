@@ -54,9 +54,12 @@ impl std::error::Error for Bug {}
 
 /// Parses the command line, runs the program and turns what comes of it into an exit code.
 ///
-/// Help and version answer before anything that could fail. An error is printed once, with its chain of causes, as
+/// Help, version and `--generate` answer before anything that could fail. An error is printed once, with its chain of causes, as
 /// `NAME: what failed: why`.
 pub fn main<A: clap::Parser>(run: impl FnOnce(A) -> anyhow::Result<Outcome>) -> ExitCode {
+    if let Some(done) = crate::generate::asked(&mut A::command()) {
+        return done.map_or_else(|_| Outcome::Failed.into(), ExitCode::from);
+    }
     let args = match A::try_parse() {
         Ok(args) => args,
         Err(error) => {

@@ -1,0 +1,81 @@
+# The two commands of the README are `make demo` and `make test`; everything else is in `make help`.
+# Nothing here needs root, and nothing is written outside of this tree but by `make install`.
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+DESTDIR ?=
+TOOLS := nt-probec nt-inject nt-run nt-map
+# The pinned assembler and compilers of `make deps` come first.
+export PATH := $(CURDIR)/.tools/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## What can be made
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+.PHONY: deps
+deps: ## Pinned external tools (nvcc, ptxas, cuobjdump, nvdisasm) into .tools/
+	@deps/install.sh
+
+.PHONY: build
+build: ## All programs, optimised, into target/release/
+	$(CARGO) build --release --workspace
+
+.PHONY: demo
+demo: deps build ## The main job, start to end, with its result
+	@bench/demo.sh
+
+# Formatting, lints and documentation first, then every test; the last lines are the test runner's own summary.
+.PHONY: test
+test: deps lint ## Everything that needs no GPU
+	$(CARGO) build --workspace --bins --lib
+	$(CARGO) test --quiet --workspace --doc
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+		$(CARGO) nextest run --workspace; \
+	else \
+		$(CARGO) test --workspace --lib --bins --tests; \
+	fi
+
+.PHONY: lint
+lint: ## Formatting, clippy, rustdoc; warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+
+.PHONY: bless
+bless: deps ## Take what the file tests print as right; review the diff
+	$(CARGO) build --workspace --bins --lib
+	BLESS=1 $(CARGO) test --workspace --tests
+
+.PHONY: bench
+bench: deps ## Speed of reading, weaving and verifying
+	$(CARGO) bench --workspace --benches
+
+.PHONY: gpu
+gpu: deps build ## On a machine with an NVIDIA GPU: known answers and costs
+	tests/gpu/run.sh
+
+.PHONY: corpora
+corpora: deps ## The committed PTX of testdata/ptx anew, through nvcc and Triton
+	@deps/install.sh deps/corpora.txt
+	testdata/ptx/generate.sh
+
+.PHONY: install
+install: build ## Programs, hook, man pages and completions under $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/nt/vgpu $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d $(DESTDIR)$(PREFIX)/share/doc/nt
+	install -m 755 $(TOOLS:%=target/release/%) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 target/release/libnt_hook.so $(DESTDIR)$(PREFIX)/lib/nt
+	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(DESTDIR)$(PREFIX)/share/doc/nt
+	for tool in $(TOOLS); do \
+		target/release/$$tool --generate man >$(DESTDIR)$(PREFIX)/share/man/man1/$$tool.1 && \
+		target/release/$$tool --generate bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$tool && \
+		target/release/$$tool --generate zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$$tool && \
+		target/release/$$tool --generate fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit 1; \
+	done
+
+.PHONY: clean
+clean: ## Build results; `rm -r .tools` for the external tools
+	$(CARGO) clean

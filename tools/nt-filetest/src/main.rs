@@ -1,3 +1,0 @@
-//! Runs tests that are files: RUN lines, goldens, expected errors.
-
-fn main() {}

@@ -1,3 +1,0 @@
-//! Chores of the builders: tidy checks, man pages.
-
-fn main() {}
