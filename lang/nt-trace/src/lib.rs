@@ -8,5 +8,6 @@
 //! that another program could read them.
 
 pub mod ntm;
+pub mod ntt;
 
 pub use ntm::Manifest;

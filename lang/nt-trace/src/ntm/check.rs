@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Fill, Kernel, Map, Presence, Source};
+use super::{Fill, Kernel, Map, Presence, Source, Type};
 
 /// Checks one kernel; the error says what is wrong with which.
 pub(super) fn kernel(kernel: &Kernel) -> Result<(), String> {
@@ -48,13 +48,34 @@ fn map(map: &Map) -> Result<(), String> {
         },
     }
     for column in &map.columns {
-        let (a, b) = match column.source {
-            Source::Field(a) => (a, a),
-            Source::Difference(a, b) => (a, b),
+        let of = |index: u32| {
+            let field = map.fields.get(index as usize);
+            field.ok_or_else(|| format!("column `{}` is made of field {index}", column.name))
         };
-        if a.max(b) as usize >= map.fields.len() {
-            return Err(format!("column `{}` is made of field {}", column.name, a.max(b)));
+        let fits = match column.source {
+            Source::Field(a) => fits(of(a)?.ty, column.ty),
+            Source::Difference(a, b) => [of(a)?.ty, of(b)?.ty, column.ty].iter().all(|&ty| !is_float(ty)),
+        };
+        if !fits {
+            return Err(format!(
+                "column `{}`: a {} cannot be had of what is stored",
+                column.name,
+                column.ty.word()
+            ));
         }
     }
     Ok(())
+}
+
+fn is_float(ty: Type) -> bool {
+    matches!(ty, Type::F32 | Type::F64)
+}
+
+/// Can a field be shown as a column? Integers of any width as each other; a float as itself or wider.
+fn fits(field: Type, column: Type) -> bool {
+    match (is_float(field), is_float(column)) {
+        (false, false) => true,
+        (true, true) => field.size() <= column.size(),
+        _ => false,
+    }
 }
