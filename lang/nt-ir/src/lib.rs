@@ -13,5 +13,7 @@
 pub mod layout;
 pub mod passes;
 pub mod program;
+pub mod text;
+mod words;
 
 pub use passes::{Broken, Options, Prepared, prepare, prepare_watched};

@@ -49,3 +49,8 @@ shipped! {
 pub fn shipped(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|probe| probe.name == name).map(|probe| probe.text)
 }
+
+/// The names of all shipped probes, in order.
+pub fn shipped_names() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|probe| probe.name)
+}

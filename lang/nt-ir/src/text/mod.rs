@@ -1,0 +1,28 @@
+//! The text form of the IR, printed and parsed: what `--emit=ir` shows, `.ntp` files store and the tests of passes read.
+//!
+//! ```text
+//! program "block_sched"
+//! limit launch_cycles 4294967296
+//! map block_sched: array<warp> { end: u64, elapsed: u32, cu: u32 } !12:72
+//!   show { start: u64 = end - elapsed, elapsed: u64 = elapsed, cu: u32 = cu }
+//! state start: u32 = 0 !80:105
+//! probe warp kernel:exit where %1 !120:136 {
+//!   %0: u32 = lane
+//!   %1: bool = lt %0, %2
+//!   save block_sched(end = %3, elapsed = %4, cu = %5) if %1 !140:180
+//! }
+//! ```
+//!
+//! `show` is left out where each column is the field of its name and type; `where %1` is the predicate; `!a:b` is the
+//! place in the program's source, printed by [`print_with_spans`] alone. `print(parse(x)) == x` for every `x` that was
+//! printed, and `parse(print_with_spans(p)) == p` for every program that the verifier accepts.
+
+mod lex;
+mod parse;
+mod print;
+
+pub use parse::parse;
+pub use print::{print, print_with_spans};
+
+#[cfg(test)]
+mod tests;
