@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Which crates of ours a library may see. A crate of `lang/` that is missing here fails the test.
-const SEES: [(&str, &[&str]); 9] = [
+const SEES: [(&str, &[&str]); 10] = [
     ("nt-diag", &[]),
     ("nt-ir", &["nt-diag"]),
     ("nt-probe", &["nt-diag", "nt-ir"]),
@@ -15,6 +15,7 @@ const SEES: [(&str, &[&str]); 9] = [
     ("nt-weave", &["nt-diag", "nt-ir", "nt-ptx"]),
     // The judge sees neither the weaver nor the probe.
     ("nt-verify", &["nt-diag", "nt-ptx"]),
+    ("nt-object", &["nt-diag"]),
     ("nt-wire", &[]),
     ("nt-trace", &["nt-diag", "nt-ir", "nt-wire"]),
     ("nt-vgpu", &["nt-diag", "nt-ptx"]),
@@ -24,13 +25,16 @@ const SEES: [(&str, &[&str]); 9] = [
 const HOOK: &[&str] = &["nt-wire"];
 
 /// Outside crates that stand behind one wall.
-const BEHIND: [(&str, &[&str]); 6] = [
+const BEHIND: [(&str, &[&str]); 9] = [
     ("serde", &["nt-trace", "nt-map"]),
     ("bincode", &["nt-trace"]),
     ("logos", &["nt-probe", "nt-ptx"]),
     ("lalrpop-util", &["nt-probe"]),
+    ("object", &["nt-object"]),
+    ("goblin", &["nt-object"]),
+    ("lz4_flex", &["nt-object"]),
     ("crc32c", &["nt-wire"]),
-    ("blake3", &["nt-engine", "nt-inject"]),
+    ("blake3", &["nt-engine", "nt-inject", "nt-extract"]),
 ];
 
 /// What the code of `lang/` does not name: files, processes, streams, the environment, and the crates of programs.

@@ -1,0 +1,1 @@
+//! Containers of device code: ELF, fatbins, cubins, and what they hold.

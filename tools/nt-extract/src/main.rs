@@ -1,0 +1,3 @@
+//! Pulls PTX and code objects out of programs and libraries.
+
+fn main() {}
