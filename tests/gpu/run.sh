@@ -1,0 +1,15 @@
+#!/bin/sh
+# `make gpu`: known answers and costs on a machine with an NVIDIA GPU.
+#
+# usage: tests/gpu/run.sh [PREFIX]
+#
+# PREFIX holds bin/ and lib/nt/ of an installed nt (default: target/release). Results go to $OUT (default target/gpu/).
+# Needs g++ and python3; ptxas and nvcc are taken from PATH.
+set -eu
+cd "$(dirname "$0")/../.."
+prefix=${1:-target/release}
+[ -d "$prefix/bin" ] && bin=$prefix/bin || bin=$prefix
+OUT=${OUT:-target/gpu}
+mkdir -p "$OUT"
+export OUT
+PATH=$(cd "$bin" && pwd):$PATH exec python3 tests/gpu/block_sched.py
