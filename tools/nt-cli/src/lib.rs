@@ -13,11 +13,11 @@ mod args;
 mod files;
 mod generate;
 mod outcome;
-// mod probe;
+mod probe;
 mod report;
 
 pub use args::{Colour, Common, Form};
 pub use files::{Input, Output, Stdin, Text};
 pub use outcome::{Bug, Outcome, main};
-// pub use probe::{Loaded, ProbeArgs};
+pub use probe::{Loaded, ProbeArgs};
 pub use report::Report;
