@@ -8,6 +8,7 @@
 //! that another program could read them.
 
 pub mod ntm;
+pub mod ntp;
 pub mod ntt;
 
 pub use ntm::Manifest;

@@ -350,6 +350,11 @@ impl Data {
     }
 }
 
+/// CRC-32C (Castagnoli), as heads hold it of themselves and of their bodies.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+
 /// How many zeros follow a body of `len` bytes.
 pub fn padding(len: usize) -> usize {
     len.next_multiple_of(ALIGN) - len

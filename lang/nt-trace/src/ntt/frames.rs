@@ -169,7 +169,7 @@ impl<'b> Frames<'b> {
         let head = Head::decode(rest).ok()?;
         let len = usize::try_from(head.len).ok()?;
         let body = rest.get(Head::SIZE..)?.get(..len)?;
-        if (self.check_data || head.kind != Kind::Data) && crc32c::crc32c(body) != head.body_crc {
+        if (self.check_data || head.kind != Kind::Data) && frame::checksum(body) != head.body_crc {
             self.spent = self.spent.saturating_add(len);
             return None;
         }
