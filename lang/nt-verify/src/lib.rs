@@ -28,5 +28,13 @@
 //! instruction stand under that guard: behind `@!%p1 bra $nt_L;`, or predicated with it.
 
 mod claim;
+mod lex;
+mod opcode;
+mod rule;
+mod span;
+mod undo;
+mod violation;
 
 pub use claim::{Claim, Column, Field, FieldKind, Map, Shape};
+pub use rule::{Rule, explain};
+pub use violation::{Report, Violation};
