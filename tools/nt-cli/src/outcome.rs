@@ -54,18 +54,32 @@ impl std::error::Error for Bug {}
 
 /// Parses the command line, runs the program and turns what comes of it into an exit code.
 ///
-/// Help, version and `--generate` answer before anything that could fail. An error is printed once, with its chain of causes, as
-/// `NAME: what failed: why`.
+/// Help, version and `--generate` answer before anything that could fail. An error is printed once, with its chain of
+/// causes, as `NAME: what failed: why`.
 pub fn main<A: clap::Parser>(run: impl FnOnce(A) -> anyhow::Result<Outcome>) -> ExitCode {
+    start(run, None)
+}
+
+/// [`main`] for a program that passes another's exit code through: its own failures, whatever their kind and usage
+/// included, all end in `failed`, which is to be a code that others do not use.
+pub fn main_for_another<A: clap::Parser>(failed: u8, run: impl FnOnce(A) -> anyhow::Result<ExitCode>) -> ExitCode {
+    start(run, Some(failed))
+}
+
+fn start<A: clap::Parser, C: Into<ExitCode>>(
+    run: impl FnOnce(A) -> anyhow::Result<C>,
+    failed: Option<u8>,
+) -> ExitCode {
+    let code = |own: u8| ExitCode::from(if own == 0 { 0 } else { failed.unwrap_or(own) });
     if let Some(done) = crate::generate::asked(&mut A::command()) {
-        return done.map_or_else(|_| Outcome::Failed.into(), ExitCode::from);
+        return code(done.unwrap_or(Outcome::Failed) as u8);
     }
     let args = match A::try_parse() {
         Ok(args) => args,
         Err(error) => {
             // A closed pipe under `--help` is nobody's fault.
             let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Outcome::Failed as u8));
+            return code(u8::try_from(error.exit_code()).unwrap_or(Outcome::Failed as u8));
         }
     };
     match run(args) {
@@ -74,8 +88,7 @@ pub fn main<A: clap::Parser>(run: impl FnOnce(A) -> anyhow::Result<Outcome>) -> 
         Err(error) => {
             let name = A::command().get_name().to_owned();
             let _ = writeln!(std::io::stderr().lock(), "{name}: {error:#}");
-            let outcome = if error.downcast_ref::<Bug>().is_some() { Outcome::Bug } else { Outcome::Failed };
-            outcome.into()
+            code(if error.downcast_ref::<Bug>().is_some() { Outcome::Bug } else { Outcome::Failed } as u8)
         }
     }
 }
