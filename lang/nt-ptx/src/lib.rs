@@ -21,19 +21,19 @@
 
 pub mod syntax;
 
+mod constant;
 mod edit;
 mod flow;
-mod operand;
 mod parse;
 mod resolve;
 mod spell;
 mod token;
 pub mod version;
 
+pub use constant::constant;
 pub use edit::{EditError, Edits};
 pub use flow::{Block, Flow, flow};
-pub use operand::Opcode;
-pub use parse::{parse, parse_statements};
+pub use parse::{Address, Opcode, parse, parse_statements};
 pub use resolve::{
     Alias, Declared, FunctionInfo, ModuleInfo, Named, Reach, Register, Variable, identifiers_with_prefix, resolve,
 };

@@ -26,8 +26,8 @@ pub enum TokenKind {
     /// `12`, `0x1FU`, `0f3F800000`, `8.5`, `1e-3`; letters that do not belong there are part of it.
     #[regex(r"[0-9][0-9A-Za-z_]*(\.[0-9]*)?([eE][+-][0-9]+)?")]
     Number,
-    /// `"nounroll"`, quotes included. PTX has no escapes; a line end may stand in it.
-    #[regex(r#""[^"\x80-\u{10ffff}]*""#)]
+    /// `"nounroll"`, quotes included. PTX has no escapes, and a line end may stand in it.
+    #[token("\"", string)]
     String,
     /// `// to the end of the line`
     #[regex(r"//[^\r\n]*", allow_greedy = true)]
@@ -35,7 +35,7 @@ pub enum TokenKind {
     /// `/* … */`, which does not nest.
     #[token("/*", block_comment)]
     BlockComment,
-    /// `# 1 "file.cu"`: where a preprocessor says the text came from.
+    /// `# 1 "file.cu"`: where a preprocessor says the text came from. Allowed between any two tokens, as a comment.
     #[regex(r"#[^\r\n]*", allow_greedy = true)]
     LineMarker,
     /// `,`
@@ -107,13 +107,14 @@ pub enum TokenKind {
     #[token(">=")]
     Operator,
     /// What PTX has no use for: control characters, `\`, letters beyond ASCII, an unclosed string or comment.
+    #[regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f'\\`\x7f-\u{10ffff}]+")]
     Bad,
 }
 
 impl TokenKind {
-    /// A comment of either form?
+    /// A comment of either form, or a line marker: what may stand between any two tokens and means nothing.
     pub fn is_comment(self) -> bool {
-        matches!(self, TokenKind::LineComment | TokenKind::BlockComment)
+        matches!(self, TokenKind::LineComment | TokenKind::BlockComment | TokenKind::LineMarker)
     }
 }
 
@@ -122,6 +123,20 @@ fn block_comment(lexer: &mut Lexer<'_, TokenKind>) -> Result<(), ()> {
     match memchr::memmem::find(lexer.remainder().as_bytes(), b"*/") {
         Some(end) => {
             lexer.bump(end + 2);
+            Ok(())
+        }
+        None => {
+            lexer.bump(lexer.remainder().len());
+            Err(())
+        }
+    }
+}
+
+/// Ends a string; an unclosed one takes the rest of the text and is bad.
+fn string(lexer: &mut Lexer<'_, TokenKind>) -> Result<(), ()> {
+    match memchr::memchr(b'"', lexer.remainder().as_bytes()) {
+        Some(end) => {
+            lexer.bump(end + 1);
             Ok(())
         }
         None => {
@@ -143,6 +158,14 @@ impl<'s> Tokens<'s> {
     /// The tokens of `text` from byte `start` to `end`; none if that cuts a character.
     pub(crate) fn new(text: &'s str, span: Span) -> Self {
         Tokens { lexer: TokenKind::lexer(span.of(text)), base: span.start }
+    }
+}
+
+impl Tokens<'_> {
+    /// Goes on at `offset` of the whole text, which lies at a character at or behind the end of the last token.
+    pub(crate) fn skip_to(&mut self, offset: u32) {
+        let at = self.base as usize + self.lexer.span().end;
+        self.lexer.bump((offset as usize).saturating_sub(at));
     }
 }
 
