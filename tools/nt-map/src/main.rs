@@ -1,3 +1,23 @@
-//! Decodes the traces that nt-run leaves.
+//! Decodes the traces that nt-run leaves: lists them, dumps their records, reports what they mean.
+//!
+//! `nt-map dump | sort -k8n | head` shows the warps that started first; `docs/report.md` defines each number of
+//! `nt-map report`, `docs/formats.md` the files.
 
-fn main() {}
+mod catalogue;
+#[path = "../../nt-engine/src/choose.rs"]
+#[allow(unreachable_pub, reason = "written as a module of a library")]
+mod choose;
+mod cli;
+mod coverage;
+mod dump;
+mod input;
+mod ls;
+mod names;
+mod report;
+mod run;
+mod tell;
+mod text;
+
+fn main() -> std::process::ExitCode {
+    nt_cli::main(|opts: cli::Opts| run::run(&opts))
+}

@@ -1,0 +1,214 @@
+//! What is in the traces, and which part of it is wanted.
+//!
+//! A first, quick walk over the files, which leaves map data alone: it gives `ls` its lines, `dump` its columns, and
+//! every subcommand the names that are nearest to a choice which found nothing.
+
+use crate::choose::{choose, nearest};
+use crate::cli::{Launches, Select};
+use crate::input::Source;
+use crate::names::{LONGEST, shorten};
+use crate::tell::Tell;
+use nt_trace::ntm::Map;
+use nt_trace::ntt::{Event, KnownKernel, Trace};
+use nt_wire::frame::{Launch, Note};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// What is in the traces.
+pub(crate) struct Catalogue {
+    /// A kernel of a file each, in the order of the files.
+    pub(crate) entries: Vec<Entry>,
+    /// Lines of words in the files: why nothing was traced stands there.
+    pub(crate) notes: Vec<String>,
+    /// Was any sound frame found?
+    pub(crate) any_frame: bool,
+}
+
+/// A kernel of a file.
+pub(crate) struct Entry {
+    /// Index of the file.
+    pub(crate) source: usize,
+    /// The kernel.
+    pub(crate) kernel: Rc<KnownKernel>,
+    /// Its launches, whatever the choice.
+    pub(crate) launches: u64,
+    /// Numbers of its first and last.
+    pub(crate) range: Option<(u64, u64)>,
+    /// One a map, in the manifest's order.
+    pub(crate) maps: Vec<Count>,
+}
+
+/// The data frames of a map that the choice of launches takes.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Count {
+    /// Frames.
+    pub(crate) batches: u64,
+    /// Units in them, written or not.
+    pub(crate) units: u64,
+    /// Bytes of data in them.
+    pub(crate) bytes: u64,
+}
+
+/// Notes that are kept; a trace may hold one a launch.
+const NOTES: usize = 20;
+
+impl Catalogue {
+    /// Walks over all files. `tell` hears of their faults; without it a later walk will tell them.
+    pub(crate) fn of(sources: &[Source], select: &Select, mut tell: Option<&mut Tell>) -> Catalogue {
+        let mut catalogue = Catalogue { entries: Vec::new(), notes: Vec::new(), any_frame: false };
+        for (index, source) in sources.iter().enumerate() {
+            let mut ids: BTreeMap<u32, usize> = BTreeMap::new();
+            for event in Trace::skim(source.bytes()) {
+                catalogue.any_frame |= !matches!(event, Event::Trouble(_));
+                match event {
+                    Event::Start(_) => ids.clear(),
+                    Event::Kernel(kernel) => {
+                        let maps = vec![Count::default(); kernel.maps().len()];
+                        ids.insert(kernel.id, catalogue.entries.len());
+                        catalogue.entries.push(Entry {
+                            source: index,
+                            kernel,
+                            launches: 0,
+                            range: None,
+                            maps,
+                        });
+                    }
+                    Event::Launch(kernel, launch) => {
+                        if let Some(entry) = ids.get(&kernel.id).and_then(|&at| catalogue.entries.get_mut(at))
+                        {
+                            let (first, last) = entry.range.unwrap_or((launch.number, launch.number));
+                            entry.range = Some((first.min(launch.number), last.max(launch.number)));
+                            entry.launches += 1;
+                        }
+                    }
+                    Event::Batch(batch) if in_range(select.launch.as_ref(), &batch.launch) => {
+                        let entry = ids.get(&batch.kernel.id).and_then(|&at| catalogue.entries.get_mut(at));
+                        if let Some(count) = entry.and_then(|entry| entry.maps.get_mut(batch.index)) {
+                            count.batches += 1;
+                            count.units = count.units.saturating_add(batch.units);
+                            count.bytes = count.bytes.saturating_add(batch.data.len() as u64);
+                        }
+                    }
+                    Event::Note(Note { text }) if catalogue.notes.len() < NOTES => catalogue.notes.push(text),
+                    Event::Trouble(trouble) => {
+                        if let Some(tell) = &mut tell {
+                            tell.trouble(&source.name, trouble);
+                        }
+                    }
+                    Event::Batch(_) | Event::Note(_) | Event::Count(_) | Event::End(_) => {}
+                }
+            }
+            if let Some(tell) = &mut tell {
+                tell.end_of_file(&source.name);
+            }
+        }
+        catalogue
+    }
+
+    /// The mangled names of all kernels, sorted.
+    fn names(&self) -> Vec<&str> {
+        let names: BTreeSet<&str> = self.entries.iter().map(|entry| entry.kernel.name.as_str()).collect();
+        names.into_iter().collect()
+    }
+
+    /// The part that is wanted, or why there is nothing in it.
+    pub(crate) fn choose(&self, select: &Select) -> Result<Chosen, String> {
+        let names = self.names();
+        let mut kernels: BTreeSet<String> =
+            choose(&select.kernels, names.iter().copied()).into_iter().map(str::to_owned).collect();
+        // What a line of ours shows of a long name chooses it, too.
+        for name in names.iter().filter(|name| name.len() > LONGEST) {
+            if !choose(&select.kernels, [shorten(name).as_str()]).is_empty() {
+                kernels.insert((*name).to_owned());
+            }
+        }
+        let chosen = Chosen { kernels, maps: select.maps.clone(), launches: select.launch.clone() };
+        if names.is_empty() {
+            return Err("no kernel in the trace".to_owned());
+        }
+        if chosen.kernels.is_empty() {
+            let near = nearest(&select.kernels, &names, 5);
+            let near = if near.is_empty() { names.iter().take(5).copied().collect() } else { near };
+            let near: Vec<String> = near.into_iter().map(|name| format!("`{}`", shorten(name))).collect();
+            return Err(format!("`-k` matched 0 of {} kernels, nearest: {}", names.len(), near.join(", ")));
+        }
+        if let Some(why) = self.unknown_map(&chosen) {
+            return Err(why);
+        }
+        if self.wanted(&chosen).all(|(_, _, count)| count.batches == 0) {
+            return Err(self.no_launch(&chosen));
+        }
+        Ok(chosen)
+    }
+
+    /// The maps of the chosen kernels, with what there is of them.
+    pub(crate) fn wanted<'c>(
+        &'c self,
+        chosen: &'c Chosen,
+    ) -> impl Iterator<Item = (&'c Entry, &'c Map, Count)> + 'c {
+        let entries = self.entries.iter().filter(|entry| chosen.kernels.contains(&entry.kernel.name));
+        entries.flat_map(move |entry| {
+            let maps = entry.kernel.maps().iter().zip(entry.maps.iter().copied());
+            maps.filter(|(map, _)| chosen.takes_map(&map.name)).map(move |(map, count)| (entry, map, count))
+        })
+    }
+
+    /// A word on the first `--map` that names nothing.
+    fn unknown_map(&self, chosen: &Chosen) -> Option<String> {
+        let entries = self.entries.iter().filter(|entry| chosen.kernels.contains(&entry.kernel.name));
+        let names: BTreeSet<&str> =
+            entries.flat_map(|entry| entry.kernel.maps()).map(|map| map.name.as_str()).collect();
+        let unknown = chosen.maps.iter().find(|name| !names.contains(name.as_str()))?;
+        let mut near = nt_diag::nearest(unknown, names.iter().copied()).map_or(Vec::new(), |name| vec![name]);
+        if near.is_empty() {
+            near = names.into_iter().take(5).collect();
+        }
+        Some(format!("no map `{unknown}` in the chosen kernels, nearest: `{}`", near.join("`, `")))
+    }
+
+    /// Why nothing is left although kernels and maps are.
+    fn no_launch(&self, chosen: &Chosen) -> String {
+        let entries = || self.entries.iter().filter(|entry| chosen.kernels.contains(&entry.kernel.name));
+        let launches: u64 = entries().map(|entry| entry.launches).sum();
+        let range = entries().filter_map(|entry| entry.range).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        match (range, &chosen.launches) {
+            (Some((first, last)), Some(Launches(wanted))) => {
+                let (from, to) = (wanted.start(), wanted.end());
+                let wanted = if *to == u64::MAX { format!("{from}..") } else { format!("{from}..{to}") };
+                format!(
+                    "`--launch {wanted}` has none of the {launches} launches, which are numbered {first} to {last}"
+                )
+            }
+            (Some(_), None) => format!("{launches} launches, and no record of any"),
+            (None, _) => "no launch was recorded".to_owned(),
+        }
+    }
+}
+
+/// Which part is wanted.
+pub(crate) struct Chosen {
+    /// Mangled names.
+    pub(crate) kernels: BTreeSet<String>,
+    maps: Vec<String>,
+    launches: Option<Launches>,
+}
+
+impl Chosen {
+    /// Is this launch's data of this map wanted?
+    pub(crate) fn takes(&self, kernel: &str, map: &str, launch: &Launch) -> bool {
+        in_range(self.launches.as_ref(), launch) && self.takes_map(map) && self.kernels.contains(kernel)
+    }
+
+    /// Is this launch of this kernel wanted?
+    pub(crate) fn takes_launch(&self, kernel: &str, launch: &Launch) -> bool {
+        in_range(self.launches.as_ref(), launch) && self.kernels.contains(kernel)
+    }
+
+    fn takes_map(&self, map: &str) -> bool {
+        self.maps.is_empty() || self.maps.iter().any(|name| name == map)
+    }
+}
+
+fn in_range(launches: Option<&Launches>, launch: &Launch) -> bool {
+    launches.is_none_or(|Launches(range)| range.contains(&launch.number))
+}

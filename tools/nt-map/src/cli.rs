@@ -1,0 +1,181 @@
+//! The command line.
+
+use crate::choose::Choice;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use nt_cli::{Common, Output};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Decodes the traces that nt-run leaves
+///
+/// A trace is a run folder or one of the .ntt files in it; processes are told apart by their pids. Damaged and cut
+/// files are read as far as they are sound, and what is missing is named.
+#[derive(Debug, Parser)]
+#[command(name = "nt-map", version, after_help = AFTER)]
+pub(crate) struct Opts {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Options of all programs.
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+const AFTER: &str = "\
+Examples:
+  nt-map ls                              what is in trace.ntt/
+  nt-map dump | sort -k8n | head         the warps that started first, on each SM's own clock
+  nt-map dump -k fill --format json | jq .record.elapsed
+  nt-map report -k 'fill_(blocks|persistent)'
+
+Exit status:
+  0 done    1 not a trace    2 usage, or a file failed    4 nothing selected    5 a file is damaged or cut";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List processes, kernels, maps and launches
+    Ls(Ls),
+    /// Print the records, a line each
+    Dump(Dump),
+    /// Say what the records mean: scheduling of blocks, or the spread of each column
+    Report(Report),
+    /// Say what was probed, what was not, and why
+    Coverage(Coverage),
+}
+
+/// `ls`
+#[derive(Debug, Args)]
+pub(crate) struct Ls {
+    /// Which records.
+    #[command(flatten)]
+    pub(crate) select: Select,
+    /// A line a launch instead of a line a kernel and map
+    #[arg(long)]
+    pub(crate) launches: bool,
+    /// A file, or `-`
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: Output,
+}
+
+/// `dump`
+#[derive(Debug, Args)]
+pub(crate) struct Dump {
+    /// Which records.
+    #[command(flatten)]
+    pub(crate) select: Select,
+    /// What a line looks like
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    pub(crate) format: Format,
+    /// A file, or `-`
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: Output,
+}
+
+/// `report`
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Which records.
+    #[command(flatten)]
+    pub(crate) select: Select,
+    /// A file, or `-`
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: Output,
+}
+
+/// `coverage`
+#[derive(Debug, Args)]
+pub(crate) struct Coverage {
+    /// Run folders, or trace files (.ntt)
+    #[arg(value_name = "TRACE", default_value = "trace.ntt")]
+    pub(crate) traces: Vec<PathBuf>,
+    /// A file, or `-`
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: Output,
+}
+
+/// Which records.
+#[derive(Debug, Args)]
+pub(crate) struct Select {
+    /// Run folders, or trace files (.ntt)
+    #[arg(value_name = "TRACE", default_value = "trace.ntt")]
+    pub(crate) traces: Vec<PathBuf>,
+    /// Only kernels with a match in their mangled or demangled name; `=NAME` is exact; may be repeated
+    #[arg(short, long = "kernel", value_name = "REGEX|=NAME")]
+    pub(crate) kernels: Vec<Choice>,
+    /// Only launches of these numbers, ends included: `7`, `3..5`, `3..`
+    #[arg(long, value_name = "N..M")]
+    pub(crate) launch: Option<Launches>,
+    /// Only maps of this name; may be repeated
+    #[arg(long = "map", value_name = "NAME")]
+    pub(crate) maps: Vec<String>,
+    /// Only processes of this pid; may be repeated
+    #[arg(long = "process", value_name = "PID")]
+    pub(crate) processes: Vec<u32>,
+}
+
+/// `--format`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// Tabs between columns, `-` where there is no value; for sort and awk.
+    #[default]
+    Tsv,
+    /// RFC 4180, nothing where there is no value.
+    Csv,
+    /// An object a line.
+    Json,
+}
+
+/// `--launch`: both ends are included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Launches(pub(crate) RangeInclusive<u64>);
+
+impl FromStr for Launches {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no launch's number"));
+        let (first, last) = match word.split_once("..") {
+            None => (number(word)?, number(word)?),
+            Some((first, last)) => {
+                let first = if first.is_empty() { 0 } else { number(first)? };
+                // `3..=5` is what a Rust programmer types for the same.
+                let last = last.strip_prefix('=').unwrap_or(last);
+                (first, if last.is_empty() { u64::MAX } else { number(last)? })
+            }
+        };
+        if first > last {
+            return Err(format!("{first} is behind {last}"));
+        }
+        Ok(Launches(first..=last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_agree_with_each_other() {
+        Opts::command().debug_assert();
+    }
+
+    #[test]
+    fn ranges_of_launches_include_both_ends() {
+        let check = |word: &str, expected: Option<(u64, u64)>| {
+            let range = word.parse::<Launches>().ok().map(|Launches(range)| range.into_inner());
+            assert_eq!(range, expected, "{word}");
+        };
+        check("7", Some((7, 7)));
+        check("3..5", Some((3, 5)));
+        check("3..=5", Some((3, 5)));
+        check("3..", Some((3, u64::MAX)));
+        check("..5", Some((0, 5)));
+        check("5..3", None);
+        check("-1", None);
+        check("", None);
+        check("99999999999999999999", None);
+    }
+}

@@ -1,0 +1,176 @@
+//! `nt-map report`: what the records mean.
+//!
+//! Launches of one kernel with one shape are a group; numbers are medians over its launches. A map of warps' lifetimes
+//! (block_sched) is told as the scheduling of blocks, any other map as the spread of its columns. At the end kernels
+//! with lifetimes are compared. `docs/report.md` defines every number.
+
+mod blocks;
+mod columns;
+mod print;
+
+use crate::catalogue::Chosen;
+use crate::cli::Report;
+use crate::dump::agree;
+use crate::input::Source;
+use crate::tell::Tell;
+use anyhow::Context;
+use blocks::{Lifetimes, Measures};
+use columns::Column;
+use nt_cli::Outcome;
+use nt_trace::ntm::Map;
+use nt_trace::ntt::{Batch, Event, KnownKernel, Table, Trace};
+use nt_wire::frame::Launch;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::rc::Rc;
+
+/// Launches of one kernel, map and shape.
+pub(crate) struct Group {
+    kernel: Rc<KnownKernel>,
+    /// Index of the map.
+    index: usize,
+    /// The first launch, for the shape that all have.
+    launch: Launch,
+    /// Labels of the processes.
+    processes: Vec<String>,
+    /// Units of a launch.
+    units: u64,
+    /// The launches.
+    launches: Vec<OneLaunch>,
+    /// What the records say.
+    kind: Kind,
+}
+
+/// What is known of a launch beside its records.
+struct OneLaunch {
+    number: u64,
+    /// Time from before the launch call until its data was seen to be complete.
+    at_most_ns: u64,
+    /// kHz, 0 if unknown.
+    clock_khz: u32,
+    absent: u64,
+    dropped: u64,
+}
+
+/// What the records of a group say.
+enum Kind {
+    /// Lifetimes of warps: one a launch.
+    Blocks(Lifetimes, Vec<Measures>),
+    /// Anything else: one a column of the map.
+    Columns(Vec<Column>),
+}
+
+/// Writes the report.
+pub(crate) fn run(
+    opts: &Report,
+    sources: &[Source],
+    chosen: &Chosen,
+    tell: &mut Tell,
+) -> anyhow::Result<Outcome> {
+    let mut groups = Groups::default();
+    for source in sources {
+        for event in Trace::new(source.bytes()) {
+            match event {
+                Event::Batch(batch) => groups.take(source, chosen, &batch, tell),
+                Event::Kernel(kernel) => {
+                    if let Err(error) = &kernel.manifest {
+                        tell.fault(&source.name, format_args!("kernel `{}`: {error}", kernel.name));
+                    }
+                }
+                Event::Trouble(trouble) => tell.trouble(&source.name, trouble),
+                Event::Start(_) | Event::Launch(..) | Event::Count(_) | Event::Note(_) | Event::End(_) => {}
+            }
+        }
+        tell.end_of_file(&source.name);
+    }
+    let mut out = opts.output.stream()?;
+    let text = print::report(&groups.list);
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("failed to write the report")?;
+    Ok(tell.outcome())
+}
+
+/// All groups, in the order they first come in.
+#[derive(Default)]
+struct Groups {
+    list: Vec<Group>,
+    places: BTreeMap<Key, usize>,
+}
+
+/// Kernel, architecture, map, grid and block.
+type Key = (String, u32, String, [u32; 3], [u32; 3]);
+
+impl Groups {
+    /// Adds what a data frame says, if it is chosen and fits its map.
+    fn take(&mut self, source: &Source, chosen: &Chosen, batch: &Batch<'_>, tell: &mut Tell) {
+        let Some(map) = batch.map() else { return };
+        if !chosen.takes(&batch.kernel.name, &map.name, &batch.launch) {
+            return;
+        }
+        let place = |tell: &mut Tell, why: &dyn std::fmt::Display| {
+            tell.fault(&source.name, format_args!("frame at byte {}: {why}", batch.at));
+        };
+        let table = match batch.table() {
+            Ok(table) => table,
+            Err(mismatch) => return place(tell, &mismatch),
+        };
+        if let Err(why) = agree(batch, map) {
+            return place(tell, &why);
+        }
+        let launch = &batch.launch;
+        let key = (batch.kernel.name.clone(), batch.kernel.arch, map.name.clone(), launch.grid, launch.block);
+        let at = *self.places.entry(key).or_insert(self.list.len());
+        if at == self.list.len() {
+            self.list.push(Group::new(batch, map));
+        }
+        if let Some(group) = self.list.get_mut(at) {
+            group.add(source, launch, &table);
+        }
+    }
+}
+
+impl Group {
+    fn new(batch: &Batch<'_>, map: &Map) -> Group {
+        let kind = match Lifetimes::of(map) {
+            Some(columns) => Kind::Blocks(columns, Vec::new()),
+            None => Kind::Columns(vec![Column::default(); map.columns.len()]),
+        };
+        Group {
+            kernel: Rc::clone(&batch.kernel),
+            index: batch.index,
+            launch: batch.launch,
+            processes: Vec::new(),
+            units: batch.units,
+            launches: Vec::new(),
+            kind,
+        }
+    }
+
+    fn add(&mut self, source: &Source, launch: &Launch, table: &Table<'_>) {
+        if !self.processes.contains(&source.process) {
+            self.processes.push(source.process.clone());
+        }
+        let mut rows = table.rows();
+        let absent = match &mut self.kind {
+            Kind::Columns(columns) => {
+                for row in rows.by_ref() {
+                    columns.iter_mut().zip(row.values()).for_each(|(column, value)| column.add(value));
+                }
+                rows.absent()
+            }
+            Kind::Blocks(columns, launches) => {
+                let threads: u64 = launch.block.iter().map(|&d| u64::from(d)).product();
+                let measures = blocks::measure(table, *columns, threads.div_ceil(32));
+                let absent = table.units() - table.dropped() - measures.warps;
+                launches.push(measures);
+                absent
+            }
+        };
+        self.launches.push(OneLaunch {
+            number: launch.number,
+            at_most_ns: launch.complete_ns.saturating_sub(launch.launched_ns),
+            clock_khz: launch.clock_khz,
+            absent,
+            dropped: table.dropped(),
+        });
+    }
+}

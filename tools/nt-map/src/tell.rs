@@ -1,0 +1,59 @@
+//! Words on stderr about what is wrong with a trace.
+
+use nt_cli::{Common, Outcome, Report};
+use nt_trace::ntt::Trouble;
+
+/// Tells, and remembers whether anything was told that makes the result a part only.
+pub(crate) struct Tell {
+    report: Report,
+    partial: bool,
+    /// Troubles of the file in hand.
+    troubles: usize,
+}
+
+/// Troubles of one file that are told one by one.
+const SHOWN: usize = 20;
+
+impl Tell {
+    /// As the options say.
+    pub(crate) fn new(common: Common) -> Self {
+        Tell { report: Report::new(common), partial: false, troubles: 0 }
+    }
+
+    /// A fact that the exit code does not need.
+    pub(crate) fn say(&self, line: std::fmt::Arguments<'_>) {
+        self.report.say(format_args!("nt-map: {line}"));
+    }
+
+    /// A file is not as it should be.
+    pub(crate) fn trouble(&mut self, file: &str, trouble: Trouble) {
+        self.fault(file, format_args!("{trouble}"));
+    }
+
+    /// Something in a file cannot be used; the rest can.
+    pub(crate) fn fault(&mut self, file: &str, what: std::fmt::Arguments<'_>) {
+        self.partial = true;
+        self.troubles += 1;
+        if self.troubles <= SHOWN {
+            self.report.warn(format_args!("nt-map: {file}: {what}"));
+        }
+    }
+
+    /// A file has been read: the troubles that were not told are counted.
+    pub(crate) fn end_of_file(&mut self, file: &str) {
+        if let Some(rest @ 1..) = self.troubles.checked_sub(SHOWN) {
+            self.report.warn(format_args!("nt-map: {file}: {rest} faults more"));
+        }
+        self.troubles = 0;
+    }
+
+    /// Nothing is there; why.
+    pub(crate) fn nothing(&self, why: std::fmt::Arguments<'_>) {
+        self.report.warn(format_args!("nt-map: {why}"));
+    }
+
+    /// How the program ends if it has written what it could.
+    pub(crate) fn outcome(&self) -> Outcome {
+        if self.partial { Outcome::Partial } else { Outcome::Done }
+    }
+}
