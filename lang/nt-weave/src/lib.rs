@@ -1,1 +1,169 @@
-//! Puts probes into kernels: IR and PTX to instrumented PTX.
+//! Puts probes into kernels: a prepared program and a PTX module to instrumented PTX.
+//!
+//! ```text
+//! Module, ModuleInfo ─┐
+//! Prepared ───────────┼─> choose ─> sites ─> plan ─> context ─> emit ─> place ─> Woven
+//! chosen kernels ─────┘
+//! ```
+//!
+//! Each pass is a file, in that order. What comes out is the input with insertions and a few declared edits: take
+//! them away and the input is back, byte for byte. What was put in stands between `/*nt:N{*/` and `/*}nt:N*/`, begins
+//! with a prefix that the module does not use, and is held to its rules by `nt-verify`, which knows nothing of this
+//! crate.
+//!
+//! A kernel that cannot be probed is named with the reason and stays as it is; the others are woven all the same.
+//! Documented in `docs/injection.md`.
+
+mod choose;
+mod context;
+mod emit;
+mod place;
+mod plan;
+mod prune;
+mod sites;
+
+use nt_diag::Diagnostic;
+use nt_ir::Prepared;
+use nt_ir::layout::Layout;
+use nt_ir::program::{Limit, Unit};
+use nt_ptx::syntax::Module;
+use nt_ptx::version::Pair;
+use nt_ptx::{Edits, ModuleInfo};
+
+pub use choose::glob_matches;
+pub use context::{Fill, Slot};
+pub use prune::prune;
+pub use sites::{Guard, Kind, Site, list_sites};
+
+/// A module with probes in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Woven {
+    /// The whole text. The input's if nothing was woven.
+    pub text: String,
+    /// The kernels that have probes now, in text order.
+    pub kernels: Vec<WovenKernel>,
+    /// The chosen kernels that could not be probed, with the reason; spans are of the input.
+    pub refused: Vec<(String, Diagnostic)>,
+    /// The `.version` that was raised, if it was.
+    pub raised: Option<Raised>,
+}
+
+/// The module's `.version` was raised, because something woven in needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raised {
+    /// What the input said.
+    pub from: Pair,
+    /// What the woven text says.
+    pub to: Pair,
+    /// What needs it: a builtin, `activemask`, or the size of the parameters.
+    pub reason: String,
+}
+
+/// A kernel with probes in it, and what its launch and its reader must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WovenKernel {
+    /// Index into [`Module::functions`].
+    pub function: usize,
+    /// Its mangled name.
+    pub name: String,
+    /// The parameters of the original. The woven kernel has one more, last: the context block.
+    pub params: Vec<Parameter>,
+    /// Bytes of the context block.
+    pub context_size: u32,
+    /// What stands in it, by offset.
+    pub slots: Vec<Slot>,
+    /// The maps it saves to; [`Fill`] counts these.
+    pub maps: Vec<UsedMap>,
+    /// Where something was put in.
+    pub sites: Vec<Site>,
+    /// Up to where the records are exact.
+    pub limits: Vec<Limit>,
+    /// The PTX version that the text of this kernel needs.
+    pub minimum_version: Pair,
+}
+
+/// A parameter of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter {
+    /// Bytes into parameter space.
+    pub offset: u32,
+    /// Bytes it takes.
+    pub size: u32,
+}
+
+/// A map that a kernel saves to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedMap {
+    /// Index into the program's maps.
+    pub map: usize,
+    /// Its name.
+    pub name: String,
+    /// Whose slot a record is.
+    pub unit: Unit,
+    /// Where its fields lie.
+    pub layout: Layout,
+}
+
+/// Puts `probe` into the kernels of `chosen`, indices into [`Module::functions`]; order and repeats do not matter.
+///
+/// The module must have been parsed and resolved without errors.
+pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chosen: &[usize]) -> Woven {
+    let mut woven = Woven { text: module.text.to_owned(), ..Woven::default() };
+    let mut edits = Edits::new();
+    let mut needs = plan::Needs::default();
+    let mut next_span = 0;
+
+    // What no kernel of this module can get around: a text that is woven already, 32-bit addresses.
+    let prefix = match choose::module(module) {
+        Ok(()) => plan::prefix(module),
+        Err(why) => {
+            woven.refused =
+                choose::kernels(module, chosen).map(|f| (choose::name(module, f), why.clone())).collect();
+            return woven;
+        }
+    };
+
+    let files = sites::SourceFiles::of(module);
+    let mut places = sites::Places::new(module.text);
+    for function in choose::kernels(module, chosen) {
+        let points = choose::points(module, &probe.program, function);
+        let found = sites::find(module, info, &points, function);
+        if found.is_empty() {
+            continue;
+        }
+        let done = choose::kernel(module, info, &points, function).and_then(|()| {
+            let plan = plan::run(module, info, probe, &prefix, function, &found)?;
+            let spans = place::run(module, info, probe, &plan, function, &found, next_span)?;
+            Ok((plan, spans))
+        });
+        match done {
+            Ok((plan, spans)) => {
+                context::edit(module, function, &plan.context, &mut edits);
+                edits.extend(spans.edits);
+                needs.add(&plan.needs);
+                next_span = spans.next;
+                let sites = sites::describe(module, &found, &spans.numbers, &files, &mut places);
+                woven.kernels.push(plan.into_kernel(module, probe, function, sites));
+            }
+            Err(why) => woven.refused.push((choose::name(module, function), why)),
+        }
+    }
+
+    // Nothing woven: the text is the input's, to the byte.
+    if woven.kernels.is_empty() {
+        return woven;
+    }
+    woven.raised = plan::raise_version(module, &needs, &mut edits);
+    match edits.apply(module.text) {
+        Ok(text) => woven.text = text,
+        // Insertions stand between statements and edits inside headers of one parse, so they cannot overlap.
+        Err(error) => {
+            let why =
+                Diagnostic::error("weave-edits", nt_diag::Span::at(0), format!("cannot weave: {error}"));
+            let kernels = std::mem::take(&mut woven.kernels);
+            woven.refused.extend(kernels.into_iter().map(|kernel| (kernel.name, why.clone())));
+            woven.raised = None;
+        }
+    }
+    woven
+}

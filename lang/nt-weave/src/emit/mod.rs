@@ -1,0 +1,400 @@
+//! Emits a span: the code of all probes that run at a site, as PTX.
+//!
+//! ```text
+//!     {
+//!     .reg .b32 %nt_r<5>; .reg .b64 %nt_d<6>; .reg .pred %nt_p<2>;
+//!     @!%p1 bra $nt_L1;              the site's guard: `@%p1 ret`
+//!     mov.u64 %nt_d0, %clock64;      clocks first, so that what a probe costs is not in what it measures
+//!     …                              assignments of states, in every lane
+//!     @!%nt_p0 bra $nt_L1;           saves: by the elected lane, at an index below the capacity
+//!     …
+//!     st.global.b64 [%nt_d4], %nt_d0;
+//! $nt_L1:
+//!     }
+//! ```
+//!
+//! Only what an effect depends on is computed, and where it is needed: what a save alone wants is computed behind the
+//! branch to it. The four things whose *moment* matters are done at their place instead: clocks and `active` at the
+//! top, reads of a state that is assigned later in the span, and assignments.
+//!
+//! Costs and alternatives were measured; `docs/injection.md`, "Primitives", has the numbers.
+
+mod divide;
+mod index;
+pub(crate) mod live;
+mod operand;
+mod ops;
+mod save;
+
+use crate::plan::{Keep, Plan};
+use crate::sites::{Found, Kind};
+use nt_ir::Prepared;
+use nt_ir::program::{Builtin, Inst, Op, Probe, StateId, Type, ValueId};
+use operand::{Class, Operand};
+use std::fmt::Write;
+
+pub(crate) use index::SPECIAL_REGISTERS;
+
+/// Why code cannot be emitted: said behind "kernel `k` cannot be probed: ".
+pub(crate) type Refusal = String;
+
+/// A span while it is written.
+struct Span<'a> {
+    probe: &'a Prepared,
+    plan: &'a Plan<'a>,
+    site: &'a Found,
+    /// The probes that run here, in order; the index into this is how the code below names them.
+    probes: Vec<&'a Probe>,
+    number: u32,
+    /// What has been written.
+    text: String,
+    /// Temporaries handed out, by [`Class`].
+    counts: [u32; 4],
+    /// Branch targets handed out.
+    labels: u32,
+    /// Values computed so far, by probe and [`ValueId`].
+    values: Vec<Vec<Option<Operand<'a>>>>,
+    /// The order in which they were computed, so that those behind a branch can be forgotten.
+    computed: Vec<(usize, ValueId)>,
+    /// What else is in registers: special registers, indices, elections.
+    known: Vec<(index::Known, Operand<'a>)>,
+}
+
+/// The text of the span at `site`, without its brackets; empty if there is nothing to do.
+pub(crate) fn run(probe: &Prepared, plan: &Plan<'_>, site: &Found, number: u32) -> Result<String, Refusal> {
+    let probes: Vec<&Probe> = site.probes.iter().filter_map(|&p| probe.program.probes.get(p)).collect();
+    let values = probes.iter().map(|p| vec![None; p.values.len()]).collect();
+    let mut span = Span {
+        probe,
+        plan,
+        site,
+        probes,
+        number,
+        text: String::new(),
+        counts: [0; 4],
+        labels: 0,
+        values,
+        computed: Vec::new(),
+        known: Vec::new(),
+    };
+
+    let end = span.label();
+    let guarded = span.branch_around(end);
+    span.initialise_states()?;
+    span.read_moments()?;
+    span.run_states()?;
+    span.save_all(end, guarded)?;
+    Ok(span.finish())
+}
+
+impl<'a> Span<'a> {
+    /// `@!%p1 bra end` before what stands before `@%p1 ret`. ptxas makes predicated code of it; predicating each
+    /// instruction costs more (a predicated clock read becomes a plain read and a select).
+    fn branch_around(&mut self, end: u32) -> bool {
+        let Some(guard) = &self.site.guard else { return false };
+        let not = if guard.negated { "" } else { "!" };
+        let register = &guard.register;
+        let target = self.target(end);
+        self.line(format_args!("@{not}{register} bra {target};"));
+        true
+    }
+
+    /// The initial values of states, at the kernel's first span.
+    fn initialise_states(&mut self) -> Result<(), Refusal> {
+        if self.site.kind != Kind::Entry {
+            return Ok(());
+        }
+        for number in 0..self.plan.states.len() {
+            let state = StateId(number as u32);
+            if self.plan.states.get(number) != Some(&Keep::Register) || self.assigned_at_once(state) {
+                continue;
+            }
+            let Some(declared) = self.probe.program.states.get(number) else { continue };
+            let (register, initial) = (self.state(state), Operand::number(declared.ty, declared.init));
+            self.copy(register, initial, declared.ty);
+        }
+        Ok(())
+    }
+
+    /// Is the state assigned in every lane before anything here reads it? Then its initial value is never seen.
+    fn assigned_at_once(&self, state: StateId) -> bool {
+        let mut code = self.probes.iter().flat_map(|probe| &probe.code);
+        let first = code.find(|inst| match inst.op {
+            Op::ReadState(read) => read == state,
+            Op::WriteState(written, _) => written == state,
+            _ => false,
+        });
+        first.is_some_and(|inst| matches!(inst.op, Op::WriteState(..)) && inst.guard.is_none())
+    }
+
+    /// Reads what changes from moment to moment: clocks, then the mask of active lanes.
+    fn read_moments(&mut self) -> Result<(), Refusal> {
+        for wanted in [true, false] {
+            for p in 0..self.probes.len() {
+                let live = self.live(p);
+                for inst in self.code(p) {
+                    let (Op::Builtin(builtin), Some(result)) = (&inst.op, inst.result) else { continue };
+                    let is_clock = matches!(builtin, Builtin::Clock | Builtin::ClockLow | Builtin::Time);
+                    let is_moment = is_clock || *builtin == Builtin::Active;
+                    if !is_moment || is_clock != wanted || live.get(result.0 as usize) != Some(&true) {
+                        continue;
+                    }
+                    if *builtin == Builtin::Active {
+                        self.demand_predicate_of(p, result)?;
+                    }
+                    let read = self.read_moment(p, *builtin, result)?;
+                    self.set(p, result, read);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The code of all probes in order, for its states: assignments are done, and a value that is read is copied if
+    /// it changes further on.
+    fn run_states(&mut self) -> Result<(), Refusal> {
+        for p in 0..self.probes.len() {
+            let live = self.live(p);
+            for (at, inst) in self.code(p).iter().enumerate() {
+                match inst.op {
+                    Op::ReadState(state) => {
+                        let Some(result) = inst.result.filter(|r| live.get(r.0 as usize) == Some(&true))
+                        else {
+                            continue;
+                        };
+                        let read = self.read_state(state, self.changes_after(p, at, state));
+                        self.set(p, result, read);
+                    }
+                    Op::WriteState(state, value) => self.write_state(p, inst, state, value)?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_state(&mut self, state: StateId, changes: bool) -> Operand<'a> {
+        let ty = self.probe.program.states.get(state.0 as usize).map_or(Type::U64, |s| s.ty);
+        if self.plan.states.get(state.0 as usize) != Some(&Keep::Register) {
+            let initial = self.probe.program.states.get(state.0 as usize).map_or(0, |s| s.init);
+            return Operand::number(ty, initial);
+        }
+        let register = self.state(state);
+        if !changes {
+            return register;
+        }
+        let copy = self.temp(Class::of(ty));
+        self.copy(copy, register, ty);
+        copy
+    }
+
+    fn write_state(&mut self, p: usize, inst: &Inst, state: StateId, value: ValueId) -> Result<(), Refusal> {
+        if self.plan.states.get(state.0 as usize) != Some(&Keep::Register) {
+            return Ok(());
+        }
+        let guard = match self.when(p, inst.guard)? {
+            When::Never => return Ok(()),
+            When::Always => None,
+            When::If(guard) => Some(guard),
+        };
+        let ty = self.probe.program.states.get(state.0 as usize).map_or(Type::U64, |s| s.ty);
+        self.demand(p, &[value])?;
+        let (register, value) = (self.state(state), self.value(p, value)?);
+        match guard {
+            None => self.copy(register, value, ty),
+            Some(guard) => {
+                let value = self.register(value, ty);
+                let suffix = Class::of(ty).move_suffix();
+                self.line(format_args!("@{guard} mov.{suffix} {register}, {value};"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Is the state assigned behind instruction `at` of probe `p`, in this span?
+    fn changes_after(&self, p: usize, at: usize, state: StateId) -> bool {
+        let writes = |inst: &Inst| matches!(inst.op, Op::WriteState(to, _) if to == state);
+        let here = self.code(p).iter().skip(at + 1).any(writes);
+        here || self.probes.iter().skip(p + 1).any(|probe| probe.code.iter().any(writes))
+    }
+
+    /// Scope, declarations and code in one.
+    fn finish(self) -> String {
+        let mut out = String::with_capacity(self.text.len() + 128);
+        let prefix = self.plan.prefix;
+        if self.site.kind == Kind::Entry {
+            for (state, keep) in self.probe.program.states.iter().zip(&self.plan.states) {
+                if *keep == Keep::Register {
+                    let ty = Class::of(state.ty).register_type();
+                    let _ = write!(out, ".reg {ty} %{prefix}s_{}; ", state.name);
+                }
+            }
+        }
+        if self.text.is_empty() {
+            return out.trim_end().to_owned();
+        }
+        out.push_str("{\n");
+        let mut declared = false;
+        for (class, count) in Class::ALL.into_iter().zip(self.counts) {
+            if 0 < count {
+                out.push_str(if declared { " " } else { "\t" });
+                let _ = write!(out, ".reg {} %{prefix}{}<{count}>;", class.register_type(), class.letter());
+                declared = true;
+            }
+        }
+        if declared {
+            out.push('\n');
+        }
+        out.push_str(&self.text);
+        out.push_str("\t}");
+        out
+    }
+
+    /// Computes the values that `roots` need, so far as they are not computed yet, in the order of the code.
+    fn demand(&mut self, p: usize, roots: &[ValueId]) -> Result<(), Refusal> {
+        let code = self.code(p);
+        let known = self.values.get(p).map_or(&[][..], |values| values);
+        let needed = live::needed(code, roots, known);
+        for inst in code {
+            let Some(result) = inst.result else { continue };
+            if needed.get(result.0 as usize) == Some(&true) {
+                let value = self.compute(p, inst, result)?;
+                self.set(p, result, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// A value that was demanded.
+    fn value(&self, p: usize, value: ValueId) -> Result<Operand<'a>, Refusal> {
+        let known = self.values.get(p).and_then(|values| values.get(value.0 as usize)).copied().flatten();
+        known.ok_or_else(|| format!("its program uses the value %{} before it is there", value.0))
+    }
+
+    fn set(&mut self, p: usize, value: ValueId, operand: Operand<'a>) {
+        if let Some(slot) = self.values.get_mut(p).and_then(|values| values.get_mut(value.0 as usize)) {
+            *slot = Some(operand);
+            self.computed.push((p, value));
+        }
+    }
+
+    /// The type of a value.
+    fn ty(&self, p: usize, value: ValueId) -> Type {
+        self.probes
+            .get(p)
+            .and_then(|probe| probe.values.get(value.0 as usize))
+            .map_or(Type::U64, |value| value.ty)
+    }
+
+    fn code(&self, p: usize) -> &'a [Inst] {
+        self.probes.get(p).map_or(&[], |probe| &probe.code)
+    }
+
+    fn live(&self, p: usize) -> Vec<bool> {
+        self.probes.get(p).map_or_else(Vec::new, |probe| live::mark(probe, &self.plan.states))
+    }
+
+    /// When an effect with this guard happens; the guard is computed.
+    fn when(&mut self, p: usize, guard: Option<ValueId>) -> Result<When<'a>, Refusal> {
+        let Some(guard) = guard else { return Ok(When::Always) };
+        self.demand(p, &[guard])?;
+        Ok(match self.value(p, guard)? {
+            Operand::Number { bits: 0, .. } => When::Never,
+            Operand::Number { .. } => When::Always,
+            register => When::If(register),
+        })
+    }
+
+    /// What is computed from here on is known only until [`Span::leave`]: it stands behind a branch.
+    fn enter(&self) -> Mark {
+        Mark { computed: self.computed.len(), known: self.known.len() }
+    }
+
+    fn leave(&mut self, mark: Mark) {
+        self.known.truncate(mark.known);
+        for (p, value) in self.computed.split_off(mark.computed) {
+            if let Some(slot) = self.values.get_mut(p).and_then(|values| values.get_mut(value.0 as usize)) {
+                *slot = None;
+            }
+        }
+    }
+
+    fn label(&mut self) -> u32 {
+        self.labels += 1;
+        self.labels - 1
+    }
+
+    /// The name of a label: `$nt_L3` of span 3, then `$nt_L3_1`.
+    fn target(&self, label: u32) -> String {
+        let (prefix, number) = (self.plan.prefix, self.number);
+        if label == 0 { format!("${prefix}L{number}") } else { format!("${prefix}L{number}_{label}") }
+    }
+
+    fn place_label(&mut self, label: u32) {
+        let target = self.target(label);
+        let _ = writeln!(self.text, "{target}:");
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.text, "\t{line}");
+    }
+
+    fn temp(&mut self, class: Class) -> Operand<'a> {
+        let [b16, b32, b64, pred] = &mut self.counts;
+        let count = match class {
+            Class::B16 => b16,
+            Class::B32 => b32,
+            Class::B64 => b64,
+            Class::Pred => pred,
+        };
+        let number = *count;
+        *count += 1;
+        Operand::Temp { prefix: self.plan.prefix, class, number }
+    }
+
+    fn state(&self, state: StateId) -> Operand<'a> {
+        let declared = self.probe.program.states.get(state.0 as usize);
+        let (name, class) = declared.map_or(("", Class::B64), |s| (s.name.as_str(), Class::of(s.ty)));
+        Operand::State { prefix: self.plan.prefix, name, class }
+    }
+
+    /// `opcode d, a, b, …;` into a new temporary.
+    fn op(&mut self, class: Class, opcode: &str, operands: &[Operand<'a>]) -> Operand<'a> {
+        let result = self.temp(class);
+        let _ = write!(self.text, "\t{opcode} {result}");
+        for operand in operands {
+            let _ = write!(self.text, ", {operand}");
+        }
+        self.text.push_str(";\n");
+        result
+    }
+
+    /// `to = from`
+    fn copy(&mut self, to: Operand<'a>, from: Operand<'a>, ty: Type) {
+        let suffix = Class::of(ty).move_suffix();
+        self.line(format_args!("mov.{suffix} {to}, {from};"));
+    }
+
+    /// The operand in a register: many instructions take a number only last.
+    fn register(&mut self, operand: Operand<'a>, ty: Type) -> Operand<'a> {
+        if !matches!(operand, Operand::Number { .. }) {
+            return operand;
+        }
+        let register = self.temp(Class::of(ty));
+        self.copy(register, operand, ty);
+        register
+    }
+}
+
+/// When an effect happens.
+enum When<'a> {
+    Always,
+    Never,
+    If(Operand<'a>),
+}
+
+/// See [`Span::enter`].
+struct Mark {
+    computed: usize,
+    known: usize,
+}

@@ -1,0 +1,90 @@
+//! Places spans and edits: brackets them, numbers them, and puts each at its byte.
+//!
+//! ```text
+//!     /*nt:0{*/.reg .b32 %nt_s_start;
+//!     {
+//!     mov.u32 %nt_s_start, %clock;
+//!     }
+//!     /*}nt:0*/ld.param.u64     %rd1, [k_param_0];
+//! ```
+//!
+//! Numbers count through the module. The registers of states live at function level, in the first span of the kernel;
+//! where the program has states but nothing to do at the entry, that span has a number but is no site.
+
+use crate::emit;
+use crate::plan::{Keep, Plan};
+use crate::sites::{Found, Kind, Point, find};
+use nt_diag::Diagnostic;
+use nt_ir::Prepared;
+use nt_ptx::syntax::Module;
+use nt_ptx::{Edits, ModuleInfo};
+use std::fmt::Write;
+
+/// The spans of a kernel.
+pub(crate) struct Spans {
+    pub(crate) edits: Edits,
+    /// The number of each site's span.
+    pub(crate) numbers: Vec<u32>,
+    /// The number for the next kernel's first span.
+    pub(crate) next: u32,
+}
+
+/// Emits and places the spans of all sites of a kernel.
+pub(crate) fn run(
+    module: &Module<'_>,
+    info: &ModuleInfo<'_>,
+    probe: &Prepared,
+    plan: &Plan<'_>,
+    function: usize,
+    sites: &[Found],
+    first: u32,
+) -> Result<Spans, Diagnostic> {
+    let mut spans = Spans { edits: Edits::new(), numbers: Vec::with_capacity(sites.len()), next: first };
+    let has_states = plan.states.contains(&Keep::Register);
+    if has_states && sites.first().is_none_or(|site| site.kind != Kind::Entry) {
+        // States must be set before anything runs, though no probe does.
+        let entry = find(module, info, &[Point { probe: 0, entry: true, exit: false }], function);
+        for mut site in entry {
+            site.probes.clear();
+            spans.place(module, probe, plan, function, &site)?;
+        }
+    }
+    for site in sites {
+        let number = spans.place(module, probe, plan, function, site)?;
+        spans.numbers.push(number);
+    }
+    Ok(spans)
+}
+
+impl Spans {
+    fn place(
+        &mut self,
+        module: &Module<'_>,
+        probe: &Prepared,
+        plan: &Plan<'_>,
+        function: usize,
+        site: &Found,
+    ) -> Result<u32, Diagnostic> {
+        let number = self.next;
+        let text = emit::run(probe, plan, site, number).map_err(|why| {
+            let name = module.functions.get(function).map_or(nt_diag::Span::at(0), |f| f.name);
+            let kernel = module.at(name);
+            Diagnostic::error("cannot-weave", name, format!("kernel `{kernel}` cannot be probed: {why}"))
+        })?;
+        self.next += 1;
+        if !text.is_empty() {
+            self.edits.insert(site.offset, format!("/*nt:{number}{{*/{text}\n\t/*}}nt:{number}*/"));
+        }
+        Ok(number)
+    }
+}
+
+/// A declared edit: `text` in the place of `old`, whose bytes stand in hex before it, since they may hold `*/`.
+pub(crate) fn replacement(old: &str, text: &str) -> String {
+    let mut hex = String::with_capacity(2 * old.len());
+    for byte in old.bytes() {
+        // Writing to a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    format!("/*nt:edit {hex}{{*/{text}/*}}nt:edit*/")
+}

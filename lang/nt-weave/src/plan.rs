@@ -1,0 +1,347 @@
+//! Plans a kernel: which states are registers, which maps are used, what the context block holds, what version and
+//! target all this needs.
+//!
+//! ```text
+//! start: u32   assigned at kernel:entry, read at kernel:exit      -> a register
+//! limit: u32   never assigned in this kernel                      -> its initial value, a constant
+//! last: u64    assigned, never read                               -> nothing
+//! ```
+//!
+//! What the assembler would refuse later is refused here, with the builtin's name and both versions. `.version` may be
+//! raised, which alone changes no machine code; `.target` is what the code was made for and stays.
+
+use crate::context::{Context, Fill};
+use crate::emit::live;
+use crate::sites::{Found, Kind};
+use crate::{Parameter, Raised, Site, UsedMap, WovenKernel};
+use nt_diag::{Diagnostic, Span};
+use nt_ir::Prepared;
+use nt_ir::program::{Builtin, Op, Program, StateId, Unit};
+use nt_ptx::syntax::{Function, Module};
+use nt_ptx::version::{Pair, parameter_limit};
+use nt_ptx::{Edits, ModuleInfo, identifiers_with_prefix};
+
+/// What is decided about a kernel before any text is made.
+pub(crate) struct Plan<'a> {
+    /// What every name woven in begins with: `nt_`.
+    pub(crate) prefix: &'a str,
+    /// How each state of the program is kept, by [`StateId`].
+    pub(crate) states: Vec<Keep>,
+    /// The block that the kernel gets as its last parameter.
+    pub(crate) context: Context,
+    /// Indices into the program's maps, rising; [`Fill`] counts these.
+    pub(crate) maps: Vec<usize>,
+    /// The block's size in threads, where `.reqntid` fixes it.
+    pub(crate) block: Option<[u32; 3]>,
+    /// Least version and target.
+    pub(crate) needs: Needs,
+}
+
+/// How a state is kept in a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// In a register of each thread.
+    Register,
+    /// Nothing assigns it here: it is its initial value.
+    Initial,
+    /// Nothing reads it here.
+    Nowhere,
+}
+
+/// The highest version that something woven in needs, and what that is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Needs {
+    version: Pair,
+    reason: String,
+}
+
+impl Needs {
+    fn at_least(&mut self, version: Pair, reason: impl Into<String>) {
+        if self.version < version {
+            (self.version, self.reason) = (version, reason.into());
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Needs) {
+        self.at_least(other.version, other.reason.as_str());
+    }
+}
+
+/// A prefix with which no identifier of the module begins: `nt_`, else `nt1_`, `nt2_`, …
+pub(crate) fn prefix(module: &Module<'_>) -> String {
+    let mut prefix = "nt_".to_owned();
+    // A text of n bytes holds fewer than n identifiers, so this ends.
+    for number in 1.. {
+        if !module.text.contains(&prefix) || identifiers_with_prefix(module, &prefix).is_empty() {
+            break;
+        }
+        prefix = format!("nt{number}_");
+    }
+    prefix
+}
+
+/// Plans one kernel, or says why it cannot be probed.
+pub(crate) fn run<'a>(
+    module: &Module<'_>,
+    info: &ModuleInfo<'_>,
+    probe: &Prepared,
+    prefix: &'a str,
+    function: usize,
+    sites: &[Found],
+) -> Result<Plan<'a>, Diagnostic> {
+    let program = &probe.program;
+    let Some(entry) = module.functions.get(function) else {
+        return Err(Diagnostic::error("no-kernel", Span::at(0), "no such kernel"));
+    };
+    let mut fired: Vec<usize> = sites.iter().flat_map(|site| site.probes.iter().copied()).collect();
+    fired.sort_unstable();
+    fired.dedup();
+
+    let states = keep_states(program, &fired);
+    let maps = used_maps(program, &fired);
+    let uses = uses(program, &fired, &states);
+    let context = Context::lay_out(program, &probe.layouts, &maps, uses.contains(&Builtin::Launch), prefix);
+
+    let mut needs = Needs::default();
+    for &builtin in &uses {
+        let (version, target, name) = requirement(builtin);
+        check_target(module, entry, name, target)?;
+        needs.at_least(version, format!("`{name}`"));
+    }
+    if sites.iter().any(|site| elects_by_mask(program, site)) {
+        check_target(module, entry, "activemask", 30)?;
+        needs.at_least((6, 2), "`activemask`, which elects the lane that saves");
+    }
+    check_parameters(module, entry, context.size, &mut needs)?;
+    check_shadows(info, function, sites, &uses)?;
+    Ok(Plan { prefix, states, context, maps, block: required_block(module, entry), needs })
+}
+
+/// How each state is kept: registers only for those that are both assigned and read here.
+fn keep_states(program: &Program, fired: &[usize]) -> Vec<Keep> {
+    let probes = || fired.iter().filter_map(|&probe| program.probes.get(probe));
+    let mut keep: Vec<Keep> = program.states.iter().map(|_| Keep::Nowhere).collect();
+    let assigned = |state: StateId| {
+        probes().any(|p| p.code.iter().any(|inst| matches!(inst.op, Op::WriteState(to, _) if to == state)))
+    };
+    // A read counts only if an effect depends on it, and an assignment is an effect only if its state is read:
+    // what is known to be kept grows until nothing is added.
+    loop {
+        let mut grown = false;
+        for probe in probes() {
+            let live = live::mark(probe, &keep);
+            for inst in &probe.code {
+                let Op::ReadState(state) = inst.op else { continue };
+                let read = inst.result.is_some_and(|value| live.get(value.0 as usize) == Some(&true));
+                if let Some(slot) =
+                    keep.get_mut(state.0 as usize).filter(|slot| read && **slot == Keep::Nowhere)
+                {
+                    *slot = if assigned(state) { Keep::Register } else { Keep::Initial };
+                    grown = true;
+                }
+            }
+        }
+        if !grown {
+            return keep;
+        }
+    }
+}
+
+/// The maps that these probes save to, rising.
+fn used_maps(program: &Program, fired: &[usize]) -> Vec<usize> {
+    let mut maps: Vec<usize> = fired
+        .iter()
+        .filter_map(|&probe| program.probes.get(probe))
+        .flat_map(|probe| &probe.code)
+        .filter_map(|inst| match inst.op {
+            Op::Save { map, .. } => Some(map.0 as usize),
+            _ => None,
+        })
+        .collect();
+    maps.sort_unstable();
+    maps.dedup();
+    maps
+}
+
+/// The builtins that effects depend on, each once, rising.
+fn uses(program: &Program, fired: &[usize], states: &[Keep]) -> Vec<Builtin> {
+    let mut uses = Vec::new();
+    for probe in fired.iter().filter_map(|&probe| program.probes.get(probe)) {
+        let live = live::mark(probe, states);
+        for inst in &probe.code {
+            let Op::Builtin(builtin) = inst.op else { continue };
+            if inst.result.is_some_and(|value| live.get(value.0 as usize) == Some(&true)) {
+                uses.push(builtin);
+            }
+        }
+    }
+    uses.sort_unstable();
+    uses.dedup();
+    uses
+}
+
+/// Least `.version`, least target, and what to call it (PTX ISA 9.0, chapter 10; `activemask`: 9.7.13).
+fn requirement(builtin: Builtin) -> (Pair, u32, &'static str) {
+    match builtin {
+        Builtin::Clock => ((2, 0), 20, "clock()"),
+        Builtin::ClockLow => ((1, 0), 10, "clock32()"),
+        Builtin::Time => ((3, 1), 30, "time()"),
+        Builtin::Cu => ((1, 3), 10, "cu"),
+        Builtin::Active => ((6, 2), 30, "active()"),
+        Builtin::ClusterId => ((7, 8), 90, "cluster.id"),
+        Builtin::ClusterRank => ((7, 8), 90, "cluster.rank"),
+        Builtin::Lane => ((1, 3), 10, "lane"),
+        Builtin::WarpSize => ((1, 0), 10, "warpsize"),
+        Builtin::Thread => ((2, 0), 20, "thread"),
+        Builtin::Block => ((2, 0), 20, "block"),
+        Builtin::Warp => ((2, 0), 20, "warp"),
+        Builtin::WarpInBlock => ((2, 0), 20, "wid"),
+        Builtin::Tid(_) => ((2, 0), 20, "tid"),
+        Builtin::Ntid(_) => ((2, 0), 20, "ntid"),
+        Builtin::Ctaid(_) => ((2, 0), 20, "ctaid"),
+        Builtin::Nctaid(_) => ((2, 0), 20, "nctaid"),
+        Builtin::Launch => ((1, 0), 10, "launch"),
+    }
+}
+
+/// Does a span here read `activemask` to elect a lane?
+fn elects_by_mask(program: &Program, site: &Found) -> bool {
+    let saves = |op: &Op| matches!(op, Op::Save { .. });
+    site.probes.iter().filter_map(|&probe| program.probes.get(probe)).any(|probe| {
+        probe.unit == Unit::Warp
+            && (site.kind != Kind::Entry || probe.predicate.is_some())
+            && probe.code.iter().any(|inst| saves(&inst.op))
+    })
+}
+
+/// Is the module made for a GPU that has what `name` needs? An architecture that is no `sm_N` is let pass.
+fn check_target(module: &Module<'_>, entry: &Function, name: &str, needed: u32) -> Result<(), Diagnostic> {
+    let Some(arch) = module.arch() else { return Ok(()) };
+    let digits: String =
+        arch.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let Ok(number) = digits.parse::<u32>() else { return Ok(()) };
+    if needed <= number {
+        return Ok(());
+    }
+    let kernel = module.at(entry.name);
+    let span = module.target.as_ref().map_or(entry.name, |target| target.span);
+    Err(Diagnostic::error(
+        "target-too-old",
+        span,
+        format!("`{name}` needs sm_{needed}, this module is for {arch}"),
+    )
+    .note_at(entry.name, format!("wanted in kernel `{kernel}`"))
+    .help(format!("compile for sm_{needed} or later, or choose kernels that do without it")))
+}
+
+/// Is there room for the context behind the kernel's parameters?
+fn check_parameters(
+    module: &Module<'_>,
+    entry: &Function,
+    context: u32,
+    needs: &mut Needs,
+) -> Result<(), Diagnostic> {
+    let taken = entry.params.iter().map(|param| param.offset.saturating_add(param.size)).max().unwrap_or(0);
+    let total = taken.checked_next_multiple_of(8).and_then(|at| at.checked_add(context)).unwrap_or(u32::MAX);
+    let version = module.version.map_or((0, 0), |version| version.pair());
+    if total <= parameter_limit(version) {
+        return Ok(());
+    }
+    let raised = (8, 1);
+    if total <= parameter_limit(raised) {
+        needs.at_least(raised, format!("{total} bytes of parameters with the context"));
+        return Ok(());
+    }
+    let limit = parameter_limit(version.max(raised));
+    let name = module.at(entry.name);
+    Err(Diagnostic::error(
+        "no-room-for-context",
+        entry.name,
+        format!("kernel `{name}` has no room for one parameter more"),
+    )
+    .label(format!(
+        "{taken} bytes of parameters and {context} of context make {total}, the limit is {limit}"
+    )))
+}
+
+/// A program may declare a register by the name of a special one, in an inner scope; a probe would read that instead.
+fn check_shadows(
+    info: &ModuleInfo<'_>,
+    function: usize,
+    sites: &[Found],
+    uses: &[Builtin],
+) -> Result<(), Diagnostic> {
+    let _ = uses;
+    for site in sites {
+        for name in crate::emit::SPECIAL_REGISTERS {
+            let Some(shadow) = info.declared_at(function, site.offset, name) else { continue };
+            return Err(Diagnostic::error(
+                "special-register-shadowed",
+                shadow.at,
+                format!("`{name}` is a register here"),
+            )
+            .label(
+                "the kernel cannot be probed: inserted code would read it instead of the special register",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// `.reqntid 256, 1, 1` fixes the block's size; dimensions that are not given are 1.
+fn required_block(module: &Module<'_>, entry: &Function) -> Option<[u32; 3]> {
+    let directive = entry.directives.iter().find(|d| module.at(d.name) == ".reqntid")?;
+    let mut block = [1; 3];
+    let mut axes = block.iter_mut();
+    for number in module.at(directive.arguments).split(',') {
+        *axes.next()? = number.trim().parse().ok().filter(|n| (1..=1024).contains(n))?;
+    }
+    Some(block)
+}
+
+/// Raises `.version` to what was woven in needs.
+pub(crate) fn raise_version(module: &Module<'_>, needs: &Needs, edits: &mut Edits) -> Option<Raised> {
+    let version = module.version?;
+    let (from, to) = (version.pair(), needs.version);
+    if to <= from {
+        return None;
+    }
+    edits.replace(
+        version.number,
+        crate::place::replacement(module.at(version.number), &format!("{}.{}", to.0, to.1)),
+    );
+    Some(Raised { from, to, reason: needs.reason.clone() })
+}
+
+impl Plan<'_> {
+    /// What a manifest says of the kernel.
+    pub(crate) fn into_kernel(
+        self,
+        module: &Module<'_>,
+        probe: &Prepared,
+        function: usize,
+        sites: Vec<Site>,
+    ) -> WovenKernel {
+        let params = module.functions.get(function).map_or(&[][..], |entry| &entry.params);
+        let used = |&map: &usize| {
+            let (declared, layout) = (probe.program.maps.get(map)?, probe.layouts.get(map)?);
+            Some(UsedMap { map, name: declared.name.clone(), unit: declared.unit, layout: layout.clone() })
+        };
+        WovenKernel {
+            function,
+            name: crate::choose::name(module, function),
+            params: params.iter().map(|param| Parameter { offset: param.offset, size: param.size }).collect(),
+            context_size: self.context.size,
+            slots: self.context.slots,
+            maps: self.maps.iter().filter_map(used).collect(),
+            sites,
+            limits: probe.program.limits.clone(),
+            minimum_version: self.needs.version.max(module.version.map_or((0, 0), |version| version.pair())),
+        }
+    }
+
+    /// The place of a word in the context block.
+    pub(crate) fn offset(&self, fill: Fill) -> Option<u32> {
+        self.context.slots.iter().find(|slot| slot.fill == fill).map(|slot| slot.offset)
+    }
+}
