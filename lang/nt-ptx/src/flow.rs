@@ -1,13 +1,29 @@
 //! Control flow of a function: basic blocks and what may run after them.
+//!
+//! ```text
+//! 0  mov.u32 %r1, 0;            block 0 → 1
+//! 1  L: add.u32 %r1, %r1, 1;    block 1 → 1, 2 (backward: `@%p1 bra` to `L`)
+//!    setp.lt.u32 %p1, %r1, 9;
+//!    @%p1 bra L;
+//! 2  trap;                      block 2 → nothing
+//! 3  ret;                       block 3 → nothing, not reachable
+//! ```
+//!
+//! Promise: an edge too many is possible, one too few is not. A guarded leaver (`@p ret`) may go on; a `brx.idx` goes
+//! to all of its list, and to every label of the function if the list cannot be found; a call comes back unless its
+//! target is declared `.noreturn`.
+//!
+//! Source: PTX ISA 9.0, section 9.7.13 (control flow instructions).
 
 use crate::resolve::ModuleInfo;
-use crate::syntax::Module;
+use crate::syntax::{Function, Instruction, Kind, Module, Operand, OperandKind, Statement};
+use crate::token::TokenKind;
 use std::ops::Range;
 
 /// The basic blocks of a function, in text order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// They cover all statements of the body.
+    /// They cover all statements of the body. The first begins the function, and is there even for an empty body.
     pub blocks: Vec<Block>,
     /// Can control reach the closing brace?
     pub end_reachable: bool,
@@ -28,14 +44,272 @@ pub struct Block {
     pub reachable: bool,
 }
 
+impl Flow {
+    /// Can the statement run? What follows an unconditional `trap`, `exit`, `ret` or `bra` cannot, up to a label that
+    /// something else branches to.
+    pub fn is_reachable(&self, statement: u32) -> bool {
+        self.block_of(statement).and_then(|index| self.blocks.get(index)).is_some_and(|block| block.reachable)
+    }
+
+    /// The block that a statement is in.
+    pub fn block_of(&self, statement: u32) -> Option<usize> {
+        let index = self.blocks.partition_point(|block| block.statements.end <= statement);
+        let block = self.blocks.get(index)?;
+        block.statements.contains(&statement).then_some(index)
+    }
+}
+
+/// How a statement goes on.
+enum Next {
+    /// With the statement behind it.
+    On,
+    /// Nowhere.
+    Leaves,
+    /// At one of the labels, or behind it if it may.
+    Branches { labels: Vec<u32>, goes_on: bool },
+}
+
 /// The control flow of one function; no blocks for a declaration.
-pub fn flow(_module: &Module<'_>, _info: &ModuleInfo<'_>, _function: usize) -> Flow {
-    Flow::default()
+pub fn flow(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Flow {
+    let Some(body) = module.functions.get(function).and_then(|function| function.body.as_ref()) else {
+        return Flow::default();
+    };
+    let all = body.statements.clone();
+    let statements = module.functions.get(function).map_or(&[][..], |function| module.body(function));
+    let walk = Walk { module, info, function, statements, first: all.start };
+
+    // A block ends behind what does not just go on, and before a label.
+    let mut ends: Vec<(u32, Next)> = Vec::new();
+    for (index, statement) in all.clone().zip(statements) {
+        match walk.next(statement) {
+            Next::On => {
+                let before_label = index + 1 < all.end && matches!(walk.kind(index + 1), Some(Kind::Label(_)));
+                if before_label && !matches!(statement.kind, Kind::Label(_)) {
+                    ends.push((index + 1, Next::On));
+                }
+            }
+            next => ends.push((index + 1, next)),
+        }
+    }
+    if ends.last().is_none_or(|(end, _)| *end < all.end) {
+        ends.push((all.end, Next::On));
+    }
+
+    let starts: Vec<u32> = std::iter::once(all.start).chain(ends.iter().map(|(end, _)| *end)).collect();
+    let block_at = |statement: u32| {
+        let index = starts.partition_point(|&start| start <= statement).saturating_sub(1);
+        u32::try_from(index).unwrap_or(u32::MAX)
+    };
+    let count = ends.len();
+    let mut flow = Flow::default();
+    for (index, (end, next)) in ends.into_iter().enumerate() {
+        let start = starts.get(index).copied().unwrap_or(end);
+        let (mut successors, goes_on) = match next {
+            Next::On => (Vec::new(), true),
+            Next::Leaves => (Vec::new(), false),
+            Next::Branches { labels, goes_on } => {
+                let branch = end - 1;
+                flow.backward.extend(labels.iter().filter(|&&label| label <= branch).map(|&label| (branch, label)));
+                (labels.into_iter().map(block_at).collect(), goes_on)
+            }
+        };
+        let falls_off = goes_on && index + 1 == count;
+        if goes_on && !falls_off {
+            successors.push(block_at(end));
+        }
+        successors.sort_unstable();
+        successors.dedup();
+        flow.blocks.push(Block { statements: start..end, successors, falls_off, reachable: false });
+    }
+    flow.mark_reachable();
+    flow
 }
 
 impl Flow {
-    /// Can the statement run? What follows an unconditional `trap`, `exit`, `ret` or `bra` in its block cannot.
-    pub fn is_reachable(&self, _statement: u32) -> bool {
-        true
+    fn mark_reachable(&mut self) {
+        let mut waiting = vec![0usize];
+        while let Some(index) = waiting.pop() {
+            let Some(block) = self.blocks.get_mut(index) else {
+                continue;
+            };
+            if std::mem::replace(&mut block.reachable, true) {
+                continue;
+            }
+            waiting.extend(block.successors.iter().map(|&next| next as usize));
+        }
+        self.end_reachable = self.blocks.iter().any(|block| block.reachable && block.falls_off);
+    }
+}
+
+struct Walk<'a, 's> {
+    module: &'a Module<'s>,
+    info: &'a ModuleInfo<'s>,
+    function: usize,
+    statements: &'a [Statement],
+    /// The index of the first of them in the module.
+    first: u32,
+}
+
+impl<'s> Walk<'_, 's> {
+    /// A statement by its index in the module.
+    fn kind(&self, index: u32) -> Option<Kind> {
+        Some(self.statements.get(index.checked_sub(self.first)? as usize)?.kind)
+    }
+
+    fn next(&self, statement: &Statement) -> Next {
+        let Kind::Instruction(instruction) = statement.kind else {
+            return Next::On;
+        };
+        let guarded = instruction.guard.is_some();
+        let leaves = match self.module.opcode(&instruction).base {
+            "ret" | "exit" | "trap" => true,
+            "call" => self.never_returns(&instruction),
+            "bra" => {
+                let labels = self.targets(statement, &self.module.operands(&instruction), false);
+                return Next::Branches { labels, goes_on: guarded };
+            }
+            "brx" => {
+                let labels = self.targets(statement, &self.module.operands(&instruction), true);
+                return Next::Branches { labels, goes_on: guarded };
+            }
+            _ => false,
+        };
+        match (leaves, guarded) {
+            (false, _) => Next::On,
+            (true, false) => Next::Leaves,
+            (true, true) => Next::Branches { labels: Vec::new(), goes_on: true },
+        }
+    }
+
+    /// Is the target of a call declared `.noreturn`?
+    fn never_returns(&self, instruction: &Instruction) -> bool {
+        let operands = self.module.operands(instruction);
+        let target = operands.iter().find(|operand| !matches!(operand.kind, OperandKind::List(_)));
+        let Some(Operand { kind: OperandKind::Name(at), .. }) = target else {
+            return false;
+        };
+        let name = self.module.at(*at);
+        if self.info.declared_at(self.function, instruction.opcode.start, name).is_some() {
+            return false;
+        }
+        let function = self.info.function(name).and_then(|index| self.module.functions.get(index));
+        function.is_some_and(|f: &Function| f.directives.iter().any(|d| self.module.at(d.name) == ".noreturn"))
+    }
+
+    /// The labels that a branch goes to, as statements.
+    fn targets(&self, statement: &Statement, operands: &[Operand], through_list: bool) -> Vec<u32> {
+        let named = operands.last().and_then(|operand| match operand.kind {
+            OperandKind::Name(at) => self.label(statement.span.start, self.module.at(at)),
+            _ => None,
+        });
+        let found = match named {
+            Some(label) if through_list => self.list(label),
+            Some(label) => Some(vec![label]),
+            None => None,
+        };
+        found.unwrap_or_else(|| {
+            let indexed = (self.first..).zip(self.statements);
+            indexed.filter(|(_, s)| matches!(s.kind, Kind::Label(_))).map(|(index, _)| index).collect()
+        })
+    }
+
+    /// The labels of the `.branchtargets` behind a label.
+    fn list(&self, label: u32) -> Option<Vec<u32>> {
+        let index = label.checked_sub(self.first)? as usize;
+        let table = self.statements.get(index + 1).filter(|statement| matches!(statement.kind, Kind::Table))?;
+        let names = self.module.code(table.span).filter(|(kind, _)| *kind == TokenKind::Name);
+        let labels = names.map(|(_, at)| self.label(table.span.start, self.module.at(at)));
+        labels.collect()
+    }
+
+    fn label(&self, offset: u32, name: &str) -> Option<u32> {
+        self.info.label_at(self.function, offset, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{flow, parse, resolve};
+
+    /// Draws the flow of the first function: `block → successors`, `$` for the closing brace, `!` for what cannot
+    /// run, blocks by their first statement's text; then the backward branches.
+    fn check(body: &str, expected: &[&str], end_reachable: bool, backward: usize) {
+        let text = format!(
+            ".version 8.5 .target sm_90 .entry k {{ {body} }} .func nr() .noreturn {{ trap; exit; }} .func f() {{ ret; }}"
+        );
+        let (module, mut found) = parse(&text);
+        let info = resolve(&module, &mut found);
+        assert!(!found.has_errors(), "{body}: {found:?}");
+        let flow = flow(&module, &info, 0);
+        let first = module.functions[0].body.as_ref().unwrap().statements.start;
+        let drawn: Vec<String> = flow
+            .blocks
+            .iter()
+            .map(|block| {
+                let mut line = String::new();
+                if !block.reachable {
+                    line.push('!');
+                }
+                for at in block.statements.clone() {
+                    line.push_str(module.at(module.statements[(at) as usize].span));
+                    line.push(' ');
+                }
+                line.push('→');
+                for next in &block.successors {
+                    line.push_str(&format!(" {next}"));
+                }
+                if block.falls_off {
+                    line.push_str(" $");
+                }
+                line
+            })
+            .collect();
+        assert_eq!(drawn, expected);
+        assert_eq!(flow.end_reachable, end_reachable, "{body}");
+        assert_eq!(info.functions[0].end_reachable, end_reachable, "{body}: short answer");
+        assert_eq!(flow.backward.len(), backward);
+        assert_eq!(flow.block_of(first), (!flow.blocks[0].statements.is_empty()).then_some(0));
+    }
+
+    #[test]
+    fn blocks_end_where_control_turns() {
+        check("", &["→ $"], true, 0);
+        check("ret;", &["ret; →"], false, 0);
+        check("@%p ret;", &["@%p ret; → $"], true, 0);
+        check("trap; add a,b,c; exit;", &["trap; →", "!add a,b,c; exit; →"], false, 0);
+        check("@p trap; ret;", &["@p trap; → 1", "ret; →"], false, 0);
+        check("L: @p bra L; ret;", &["L: @p bra L; → 0 1", "ret; →"], false, 1);
+        check("bra.uni L; L: ret.uni;", &["bra.uni L; → 1", "L: ret.uni; →"], false, 0);
+        check("bra L; exit; L:", &["bra L; → 2", "!exit; →", "L: → $"], true, 0);
+        check("exit; L:", &["exit; →", "!L: → $"], false, 0);
+        check("call nr; ret;", &["call nr; →", "!ret; →"], false, 0);
+        check("@p call nr;", &["@p call nr; → $"], true, 0);
+        check("call f;", &["call f; → $"], true, 0);
+    }
+
+    #[test]
+    fn tables_name_their_targets() {
+        check(
+            "T: .branchtargets A, B; brx.idx %r1, T; C: exit; A: B: ret;",
+            &["T: .branchtargets A, B; brx.idx %r1, T; → 2", "!C: exit; →", "A: B: ret; →"],
+            false,
+            0,
+        );
+        check(
+            "A: brx.idx %r1, U; B: exit;",
+            &["A: brx.idx %r1, U; → 0 1", "B: exit; →"],
+            false,
+            1,
+        );
+    }
+
+    #[test]
+    fn labels_are_those_of_the_scope() {
+        check(
+            "{ L: @p bra L; } { L: @p bra L; } L: ret;",
+            &["{ → 1", "L: @p bra L; → 1 2", "} { → 3", "L: @p bra L; → 3 4", "} → 5", "L: ret; →"],
+            false,
+            2,
+        );
     }
 }

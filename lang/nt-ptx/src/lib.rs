@@ -24,6 +24,7 @@ pub mod syntax;
 mod constant;
 mod edit;
 mod flow;
+mod opcode;
 mod parse;
 mod resolve;
 mod spell;

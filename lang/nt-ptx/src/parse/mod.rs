@@ -16,6 +16,7 @@ mod operand;
 mod scan;
 mod statement;
 
+pub(crate) use function::type_size;
 pub use operand::{Address, Opcode};
 
 use crate::syntax::Module;
