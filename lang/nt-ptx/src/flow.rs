@@ -18,6 +18,7 @@
 use crate::resolve::ModuleInfo;
 use crate::syntax::{Function, Instruction, Kind, Module, Operand, OperandKind, Statement};
 use crate::token::TokenKind;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The basic blocks of a function, in text order.
@@ -29,7 +30,13 @@ pub struct Flow {
     pub end_reachable: bool,
     /// Branches to a label at or before them: the branch's statement and the label's.
     pub backward: Vec<(u32, u32)>,
+    /// Did the function have more than 2^24 edges, as no compiler writes? Then some are missing, and everything
+    /// counts as reachable.
+    pub is_cut: bool,
 }
+
+/// A `brx.idx` has an edge to each label of its list, so that edges can grow as the square of the text.
+const MOST_EDGES: usize = 1 << 24;
 
 /// Statements that run one after the other, but for guards.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,14 +83,16 @@ pub fn flow(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Flow
     };
     let all = body.statements.clone();
     let statements = module.functions.get(function).map_or(&[][..], |function| module.body(function));
-    let walk = Walk { module, info, function, statements, first: all.start };
+    let first = all.start;
+    let mut walk = Walk { module, info, function, statements, first, lists: BTreeMap::new(), edges: 0 };
 
     // A block ends behind what does not just go on, and before a label.
     let mut ends: Vec<(u32, Next)> = Vec::new();
     for (index, statement) in all.clone().zip(statements) {
         match walk.next(statement) {
             Next::On => {
-                let before_label = index + 1 < all.end && matches!(walk.kind(index + 1), Some(Kind::Label(_)));
+                let before_label =
+                    index + 1 < all.end && matches!(walk.kind(index + 1), Some(Kind::Label(_)));
                 if before_label && !matches!(statement.kind, Kind::Label(_)) {
                     ends.push((index + 1, Next::On));
                 }
@@ -101,7 +110,7 @@ pub fn flow(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Flow
         u32::try_from(index).unwrap_or(u32::MAX)
     };
     let count = ends.len();
-    let mut flow = Flow::default();
+    let mut flow = Flow { is_cut: walk.edges > MOST_EDGES, ..Flow::default() };
     for (index, (end, next)) in ends.into_iter().enumerate() {
         let start = starts.get(index).copied().unwrap_or(end);
         let (mut successors, goes_on) = match next {
@@ -109,7 +118,8 @@ pub fn flow(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Flow
             Next::Leaves => (Vec::new(), false),
             Next::Branches { labels, goes_on } => {
                 let branch = end - 1;
-                flow.backward.extend(labels.iter().filter(|&&label| label <= branch).map(|&label| (branch, label)));
+                flow.backward
+                    .extend(labels.iter().filter(|&&label| label <= branch).map(|&label| (branch, label)));
                 (labels.into_iter().map(block_at).collect(), goes_on)
             }
         };
@@ -127,6 +137,9 @@ pub fn flow(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Flow
 
 impl Flow {
     fn mark_reachable(&mut self) {
+        if self.is_cut {
+            self.blocks.iter_mut().for_each(|block| block.reachable = true);
+        }
         let mut waiting = vec![0usize];
         while let Some(index) = waiting.pop() {
             let Some(block) = self.blocks.get_mut(index) else {
@@ -148,6 +161,9 @@ struct Walk<'a, 's> {
     statements: &'a [Statement],
     /// The index of the first of them in the module.
     first: u32,
+    /// The labels of the lists met so far, by the statement of the list's label; of what is no list, all labels.
+    lists: BTreeMap<u32, Vec<u32>>,
+    edges: usize,
 }
 
 impl<'s> Walk<'_, 's> {
@@ -156,7 +172,7 @@ impl<'s> Walk<'_, 's> {
         Some(self.statements.get(index.checked_sub(self.first)? as usize)?.kind)
     }
 
-    fn next(&self, statement: &Statement) -> Next {
+    fn next(&mut self, statement: &Statement) -> Next {
         let Kind::Instruction(instruction) = statement.kind else {
             return Next::On;
         };
@@ -193,30 +209,43 @@ impl<'s> Walk<'_, 's> {
             return false;
         }
         let function = self.info.function(name).and_then(|index| self.module.functions.get(index));
-        function.is_some_and(|f: &Function| f.directives.iter().any(|d| self.module.at(d.name) == ".noreturn"))
+        function
+            .is_some_and(|f: &Function| f.directives.iter().any(|d| self.module.at(d.name) == ".noreturn"))
     }
 
     /// The labels that a branch goes to, as statements.
-    fn targets(&self, statement: &Statement, operands: &[Operand], through_list: bool) -> Vec<u32> {
+    fn targets(&mut self, statement: &Statement, operands: &[Operand], through_list: bool) -> Vec<u32> {
         let named = operands.last().and_then(|operand| match operand.kind {
             OperandKind::Name(at) => self.label(statement.span.start, self.module.at(at)),
             _ => None,
         });
-        let found = match named {
-            Some(label) if through_list => self.list(label),
-            Some(label) => Some(vec![label]),
-            None => None,
+        let labels = match named {
+            Some(label) if !through_list => vec![label],
+            // No statement has this number, so that it can stand for "some label".
+            _ => {
+                let key = named.unwrap_or(u32::MAX);
+                if !self.lists.contains_key(&key) {
+                    let list = self.list(key).unwrap_or_else(|| self.all_labels());
+                    self.lists.insert(key, list);
+                }
+                let room = MOST_EDGES.saturating_sub(self.edges);
+                self.lists.get(&key).map_or(&[][..], |list| list).iter().copied().take(room + 1).collect()
+            }
         };
-        found.unwrap_or_else(|| {
-            let indexed = (self.first..).zip(self.statements);
-            indexed.filter(|(_, s)| matches!(s.kind, Kind::Label(_))).map(|(index, _)| index).collect()
-        })
+        self.edges += labels.len();
+        labels
+    }
+
+    fn all_labels(&self) -> Vec<u32> {
+        let indexed = (self.first..).zip(self.statements);
+        indexed.filter(|(_, s)| matches!(s.kind, Kind::Label(_))).map(|(index, _)| index).collect()
     }
 
     /// The labels of the `.branchtargets` behind a label.
     fn list(&self, label: u32) -> Option<Vec<u32>> {
         let index = label.checked_sub(self.first)? as usize;
-        let table = self.statements.get(index + 1).filter(|statement| matches!(statement.kind, Kind::Table))?;
+        let table =
+            self.statements.get(index + 1).filter(|statement| matches!(statement.kind, Kind::Table))?;
         let names = self.module.code(table.span).filter(|(kind, _)| *kind == TokenKind::Name);
         let labels = names.map(|(_, at)| self.label(table.span.start, self.module.at(at)));
         labels.collect()
@@ -295,12 +324,8 @@ mod tests {
             false,
             0,
         );
-        check(
-            "A: brx.idx %r1, U; B: exit;",
-            &["A: brx.idx %r1, U; → 0 1", "B: exit; →"],
-            false,
-            1,
-        );
+        // `A` names no list.
+        check("A: brx.idx %r1, A; B: exit;", &["A: brx.idx %r1, A; → 0 1", "B: exit; →"], false, 1);
     }
 
     #[test]

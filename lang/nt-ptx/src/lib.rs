@@ -36,7 +36,8 @@ pub use edit::{EditError, Edits};
 pub use flow::{Block, Flow, flow};
 pub use parse::{Address, Opcode, parse, parse_statements};
 pub use resolve::{
-    Alias, Declared, FunctionInfo, ModuleInfo, Named, Reach, Register, Variable, identifiers_with_prefix, resolve,
+    Alias, Declared, FunctionInfo, ModuleInfo, Named, Reach, Register, Variable, identifiers_with_prefix,
+    resolve,
 };
 pub use spell::spell;
 pub use token::{TokenKind, Tokens};

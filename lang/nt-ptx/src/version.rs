@@ -52,7 +52,10 @@ impl Arch {
 
     /// The least PTX version in which this target may stand; `None` for one that this table is too old to know.
     pub fn least_version(self) -> Option<Pair> {
-        TARGETS.iter().find(|(number, suffix, _)| (*number, *suffix) == (self.number, self.suffix)).map(|t| t.2)
+        TARGETS
+            .iter()
+            .find(|(number, suffix, _)| (*number, *suffix) == (self.number, self.suffix))
+            .map(|t| t.2)
     }
 }
 

@@ -38,7 +38,7 @@ impl Reader<'_> {
         let Some(name) = self.take_if(TokenKind::Name) else {
             let message = format!("expected the name of a function, found {}", self.next_text());
             self.error("expected-name", self.span, message);
-            self.to_next_item();
+            self.skip_to_item();
             return ItemKind::Unknown;
         };
         let (list, params) = if self.is(TokenKind::OpenParen) {
@@ -55,9 +55,10 @@ impl Reader<'_> {
                 None
             }
             _ => {
-                let message = format!("expected `{{` or `;` behind a function's head, found {}", self.next_text());
+                let message =
+                    format!("expected `{{` or `;` behind a function's head, found {}", self.next_text());
                 self.error("expected-body", self.span, message);
-                self.to_next_item();
+                self.skip_to_item();
                 None
             }
         };
@@ -152,7 +153,8 @@ impl Reader<'_> {
                 TokenKind::OpenBracket => elements = elements.saturating_mul(self.bound()),
                 TokenKind::Name if name.is_none() => name = Some(self.take()),
                 _ => {
-                    let message = format!("expected `,` or `)` in a list of parameters, found {}", self.next_text());
+                    let message =
+                        format!("expected `,` or `)` in a list of parameters, found {}", self.next_text());
                     self.error("bad-parameter", self.span, message);
                     while !matches!(
                         self.next,

@@ -104,7 +104,11 @@ impl<'s> Reader<'s> {
     fn finish(mut self) -> (Module<'s>, Found) {
         if self.dropped > 0 {
             let (count, end) = (self.dropped, Span::at(self.done));
-            self.found.push(Diagnostic::remark("too-many", end, format!("{count} more findings in this text")));
+            self.found.push(Diagnostic::remark(
+                "too-many",
+                end,
+                format!("{count} more findings in this text"),
+            ));
         }
         (self.module, self.found)
     }

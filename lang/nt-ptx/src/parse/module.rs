@@ -36,7 +36,7 @@ impl Reader<'_> {
                     let message = format!("expected a directive of module level, found {}", self.next_text());
                     self.error("expected-item", start, message);
                     self.take();
-                    self.to_next_item();
+                    self.skip_to_item();
                     ItemKind::Unknown
                 }
             };
@@ -66,7 +66,8 @@ impl Reader<'_> {
     /// Checks that `.version` and `.target` stand first; items are read as any others.
     fn header(&mut self) {
         if !self.is_dotted(".version") {
-            let message = format!("expected `.version` at the start of the module, found {}", self.next_text());
+            let message =
+                format!("expected `.version` at the start of the module, found {}", self.next_text());
             let d = Diagnostic::error("no-version", self.span, message);
             return self.report(d.note("only comments may stand before it"));
         }
@@ -81,18 +82,19 @@ impl Reader<'_> {
 
     /// Takes one item, the next token being a dotted word.
     fn item(&mut self, start: Span) -> ItemKind {
-        let mut linkage = None;
+        let mut linkage: Option<Span> = None;
         while let ".visible" | ".extern" | ".weak" | ".common" = self.at(self.span) {
-            linkage = Some(self.take());
+            let word = self.take();
+            linkage = Some(linkage.map_or(word, |first| first.to(word)));
         }
         match self.at(self.span) {
             ".entry" | ".func" => self.function(start, linkage),
-            ".global" | ".const" | ".shared" | ".local" | ".param" | ".reg" | ".tex" | ".texref" | ".samplerref"
-            | ".surfref" => self.variable(),
+            ".global" | ".const" | ".shared" | ".local" | ".param" | ".reg" | ".tex" | ".texref"
+            | ".samplerref" | ".surfref" => self.variable(),
             _ if linkage.is_some() => {
                 let message = format!("expected a function or a variable, found {}", self.next_text());
                 self.error("expected-item", self.span, message);
-                self.to_next_item();
+                self.skip_to_item();
                 ItemKind::Unknown
             }
             _ => self.directive_item(),
@@ -107,7 +109,7 @@ impl Reader<'_> {
             ".target" => self.target(word),
             ".address_size" => self.address_size(),
             ".alias" => {
-                self.to_semicolon(Until::Declaration);
+                self.through_semicolon(Until::Declaration);
                 ItemKind::Alias
             }
             ".file" => {
@@ -119,7 +121,7 @@ impl Reader<'_> {
                 ItemKind::Section
             }
             ".pragma" => {
-                self.to_semicolon(Until::Declaration);
+                self.through_semicolon(Until::Declaration);
                 ItemKind::Pragma
             }
             ".loc" => {
@@ -129,7 +131,9 @@ impl Reader<'_> {
             name => {
                 let message = format!("unknown directive `{name}`");
                 self.unknown_directive();
-                self.report(Diagnostic::remark("unknown-directive", word, message).label("it passes through"));
+                self.report(
+                    Diagnostic::remark("unknown-directive", word, message).label("it passes through"),
+                );
                 ItemKind::Unknown
             }
         }
@@ -212,13 +216,13 @@ impl Reader<'_> {
                 _ => {
                     let message = format!("expected the name of a variable, found {}", self.next_text());
                     self.error("expected-name", self.span, message);
-                    self.to_semicolon(Until::Declaration);
+                    self.through_semicolon(Until::Declaration);
                     return ItemKind::Unknown;
                 }
             }
         }
         let name = self.span;
-        self.to_semicolon(Until::Declaration);
+        self.through_semicolon(Until::Declaration);
         ItemKind::Variable { name, space }
     }
 
@@ -239,10 +243,12 @@ impl Reader<'_> {
     }
 
     /// Passes over what cannot be read, to a directive that certainly begins an item.
-    pub(super) fn to_next_item(&mut self) {
+    pub(super) fn skip_to_item(&mut self) {
         while self.next.is_some() {
             let word = self.at(self.span);
-            if self.is(TokenKind::Dotted) && (begins_item(word) || matches!(word, ".section" | ".file" | ".alias")) {
+            if self.is(TokenKind::Dotted)
+                && (begins_item(word) || matches!(word, ".section" | ".file" | ".alias"))
+            {
                 return;
             }
             self.take();

@@ -190,7 +190,9 @@ fn address(inner: &[Token]) -> OperandKind {
         Some((base, rest @ [(T::Plus | T::Minus, _), _, ..])) => (Some(base), extent(rest)),
         Some(_) => return OperandKind::Other,
         // An immediate address, or `{…}` and its kin, which have neither.
-        None => (None, extent(first).filter(|_| matches!(first, [(T::Number | T::Minus | T::OpenParen, _), ..]))),
+        None => {
+            (None, extent(first).filter(|_| matches!(first, [(T::Number | T::Minus | T::OpenParen, _), ..])))
+        }
     };
     OperandKind::Address { base, offset }
 }
@@ -300,7 +302,10 @@ mod tests {
         assert_eq!(shapes("mov.u64 %rd1, g+8;"), "n:%rd1 o:g");
         assert_eq!(shapes("mov.u32 %r1, (1<<3)|2;"), "n:%r1 ?:(1<<3)|2");
         assert_eq!(shapes("mov.f32 %f1, -.5;"), "n:%f1 #:-.5");
-        assert_eq!(shapes("tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4},[tx,{%r1,%r2}];"), "{n:%f1 n:%f2 n:%f3 n:%f4} [tx -]");
+        assert_eq!(
+            shapes("tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4},[tx,{%r1,%r2}];"),
+            "{n:%f1 n:%f2 n:%f3 n:%f4} [tx -]"
+        );
         assert_eq!(shapes("cp.async.bulk [%r2], [%rd1, {%r4,%r5}], [%r1];"), "[%r2 -] [%rd1 -] [%r1 -]");
         assert_eq!(shapes("mov.u32 add, ret;"), "n:add n:ret");
         assert_eq!(shapes("ret;"), "");
@@ -316,7 +321,9 @@ mod tests {
                 panic!("no instruction in {text}");
             };
             let operands = module.operands(&instruction);
-            module.address(&operands[1]).map(|a| (a.base.map_or("", |b| b.of(&text)).to_owned(), a.displacement))
+            module
+                .address(&operands[1])
+                .map(|a| (a.base.map_or("", |b| b.of(&text)).to_owned(), a.displacement))
         };
         assert_eq!(address("[%rd1+-8]"), Some(("%rd1".to_owned(), -8)));
         assert_eq!(address("[ sm + 0x10 ]"), Some(("sm".to_owned(), 16)));
@@ -341,7 +348,10 @@ mod tests {
             (base.to_owned(), parts.to_owned(), ty.map(str::to_owned), lanes)
         };
         assert_eq!(opcode("ld.global.v2.u32 {a,b},[c];"), all("ld", ".global.v2.u32", Some(".u32"), 2));
-        assert_eq!(opcode("ld /* . */ .global .L2::128B.b32 a,[c];"), all("ld", ".global.L2::128B.b32", Some(".b32"), 1));
+        assert_eq!(
+            opcode("ld /* . */ .global .L2::128B.b32 a,[c];"),
+            all("ld", ".global.L2::128B.b32", Some(".b32"), 1)
+        );
         assert_eq!(opcode("cvt.f32.f64.rn a, b;"), all("cvt", ".f32.f64.rn", Some(".f64"), 1));
         assert_eq!(opcode("ret;"), all("ret", "", None, 1));
     }

@@ -48,14 +48,22 @@ const CLASSES: [Class; 256] = {
 pub(super) fn begins_item(word: &str) -> bool {
     matches!(
         word,
-        ".entry" | ".func" | ".visible" | ".extern" | ".weak" | ".common" | ".version" | ".target" | ".address_size"
+        ".entry"
+            | ".func"
+            | ".visible"
+            | ".extern"
+            | ".weak"
+            | ".common"
+            | ".version"
+            | ".target"
+            | ".address_size"
     )
 }
 
 impl Reader<'_> {
     /// Takes tokens to the `;` of a statement whose first token was taken, and gives the span of what stands before
     /// the `;`. Stops before a brace that closes the scope, a directive of module level, or the next statement.
-    pub(super) fn to_semicolon(&mut self, until: Until) -> Span {
+    pub(super) fn through_semicolon(&mut self, until: Until) -> Span {
         match self.fast_semicolon() {
             Some(operands) => operands,
             None => self.slow_semicolon(until),
@@ -283,10 +291,10 @@ impl Reader<'_> {
 /// put two values side by side without a comma.
 fn begins_statement(until: Until, last: Option<TokenKind>, kind: TokenKind) -> bool {
     use TokenKind as T;
-    let ended = match (until, last) {
-        (_, Some(T::Name | T::Number | T::CloseBracket | T::CloseBrace)) => true,
-        (Until::Operands, Some(T::CloseParen | T::Dotted)) => true,
-        (Until::Declaration, Some(T::Greater)) => true,
+    let ended = match last {
+        Some(T::Name | T::Number | T::CloseBracket | T::CloseBrace) => true,
+        Some(T::CloseParen | T::Dotted) => until == Until::Operands,
+        Some(T::Greater) => until == Until::Declaration,
         _ => false,
     };
     match until {

@@ -35,7 +35,7 @@ impl Reader<'_> {
             match kind {
                 TokenKind::CloseBrace if open.pop().is_some() => {
                     let span = self.take();
-                    self.push(span, Kind::Close);
+                    self.push(span, if open.len() < DEPTH { Kind::Close } else { Kind::Unknown });
                 }
                 TokenKind::CloseBrace if body.is_some() => {
                     self.take();
@@ -51,8 +51,9 @@ impl Reader<'_> {
                     if open.len() == DEPTH {
                         self.error("scopes-too-deep", span, format!("scopes nest more than {DEPTH} deep"));
                     }
+                    // Beyond that, braces are no scopes: what walks up them later need not fear any text.
+                    self.push(span, if open.len() < DEPTH { Kind::Open } else { Kind::Unknown });
                     open.push(span);
-                    self.push(span, Kind::Open);
                 }
                 TokenKind::Name => self.name(None),
                 TokenKind::At => self.guarded(),
@@ -62,7 +63,7 @@ impl Reader<'_> {
                 _ => self.no_statement(),
             }
         }
-        for brace in open.into_iter().rev().chain(body) {
+        for brace in open.into_iter().rev().take(DEPTH).chain(body) {
             self.unclosed(brace, self.span);
         }
     }
@@ -97,7 +98,11 @@ impl Reader<'_> {
                     self.push_from(name, Kind::Label(name));
                 }
                 Some(guard) => {
-                    let d = Diagnostic::error("guard-alone", guard.span, "a guard needs an instruction behind it");
+                    let d = Diagnostic::error(
+                        "guard-alone",
+                        guard.span,
+                        "a guard needs an instruction behind it",
+                    );
                     self.report(d.note_at(name, "this is a label"));
                     self.take();
                     self.push_from(guard.span, Kind::Unknown);
@@ -111,7 +116,7 @@ impl Reader<'_> {
             opcode = opcode.to(self.take());
         }
         let start = guard.map_or(name, |guard| guard.span);
-        let operands = self.to_semicolon(Until::Operands);
+        let operands = self.through_semicolon(Until::Operands);
         let operands = if operands.is_empty() { Span::at(opcode.end) } else { operands };
         self.push_from(start, Kind::Instruction(Instruction { guard, opcode, operands }));
     }
@@ -123,7 +128,7 @@ impl Reader<'_> {
         let Some(register) = self.take_if(TokenKind::Name) else {
             let message = format!("expected a predicate behind `@`, found {}", self.next_text());
             self.error("guard-alone", at, message);
-            self.to_semicolon(Until::Operands);
+            self.through_semicolon(Until::Operands);
             self.push_from(at, Kind::Unknown);
             return;
         };
@@ -141,9 +146,9 @@ impl Reader<'_> {
     fn directive(&mut self) {
         let word = self.take();
         let kind = match self.at(word) {
-            ".reg" | ".shared" | ".local" | ".param" | ".const" | ".global" | ".tex" | ".texref" | ".samplerref"
-            | ".surfref" => {
-                self.to_semicolon(Until::Declaration);
+            ".reg" | ".shared" | ".local" | ".param" | ".const" | ".global" | ".tex" | ".texref"
+            | ".samplerref" | ".surfref" => {
+                self.through_semicolon(Until::Declaration);
                 Kind::Declaration(word)
             }
             ".loc" => {
@@ -152,11 +157,11 @@ impl Reader<'_> {
             }
             ".pragma" => {
                 let string = if self.is(TokenKind::String) { self.span } else { Span::at(word.end) };
-                self.to_semicolon(Until::Declaration);
+                self.through_semicolon(Until::Declaration);
                 Kind::Pragma(string)
             }
             ".branchtargets" | ".calltargets" | ".callprototype" => {
-                self.to_semicolon(Until::Declaration);
+                self.through_semicolon(Until::Declaration);
                 Kind::Table
             }
             ".file" => {
@@ -170,7 +175,9 @@ impl Reader<'_> {
             name => {
                 let message = format!("unknown directive `{name}`");
                 self.unknown_directive();
-                self.report(Diagnostic::remark("unknown-directive", word, message).label("it passes through"));
+                self.report(
+                    Diagnostic::remark("unknown-directive", word, message).label("it passes through"),
+                );
                 Kind::Directive
             }
         };
@@ -190,7 +197,7 @@ impl Reader<'_> {
                 self.take();
             }
         } else {
-            self.to_semicolon(Until::Operands);
+            self.through_semicolon(Until::Operands);
             if self.done <= start.start {
                 self.take();
             }

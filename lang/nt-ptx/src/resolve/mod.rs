@@ -29,6 +29,10 @@ use crate::token::TokenKind;
 use name::Symbols;
 use nt_diag::{Diagnostic, Found, Span};
 use scope::{Scopes, declarators};
+use std::collections::BTreeSet;
+
+/// How many findings of a text are kept; a text made to have millions gets no more.
+const MOST_FOUND: usize = 1_000;
 
 /// What [`resolve`] found out about a module.
 #[derive(Debug, Clone, Default)]
@@ -157,6 +161,7 @@ pub fn resolve<'s>(module: &Module<'s>, found: &mut Found) -> ModuleInfo<'s> {
     // Opcodes that are not known are told once each.
     let mut strange: Vec<&'s str> = Vec::new();
     for function in &module.functions {
+        let mut seen_names = BTreeSet::new();
         let mut facts = FunctionInfo {
             name: module.at(function.name),
             first: first_statement(module, function),
@@ -165,10 +170,17 @@ pub fn resolve<'s>(module: &Module<'s>, found: &mut Found) -> ModuleInfo<'s> {
         };
         let start = function.body.as_ref().map_or(0, |body| body.statements.start);
         for (index, statement) in (start..).zip(module.body(function)) {
-            let seen = Seen { module, symbols: &info.symbols, index, statement };
+            let mut seen = Seen {
+                module,
+                symbols: &info.symbols,
+                index,
+                statement,
+                facts: &mut facts,
+                names: &mut seen_names,
+            };
             match &statement.kind {
                 Kind::Instruction(instruction) => {
-                    let opcode = seen.instruction(instruction, &mut facts, found);
+                    let opcode = seen.instruction(instruction, found);
                     if !is_known(opcode) && !strange.contains(&opcode) && strange.len() < 20 {
                         strange.push(opcode);
                         let d = format!("unknown instruction `{opcode}`");
@@ -176,7 +188,7 @@ pub fn resolve<'s>(module: &Module<'s>, found: &mut Found) -> ModuleInfo<'s> {
                         found.push(d.label("it passes through"));
                     }
                 }
-                Kind::Table => seen.references(statement.span, None, &mut facts),
+                Kind::Table => seen.table(found),
                 _ => (),
             }
         }
@@ -184,7 +196,8 @@ pub fn resolve<'s>(module: &Module<'s>, found: &mut Found) -> ModuleInfo<'s> {
     }
     info.mark_operands();
     for index in 0..module.functions.len() {
-        let reachable = falls_through(module, index).unwrap_or_else(|| flow(module, &info, index).end_reachable);
+        let reachable =
+            falls_through(module, index).unwrap_or_else(|| flow(module, &info, index).end_reachable);
         if let Some(facts) = info.functions.get_mut(index) {
             facts.end_reachable = reachable;
         }
@@ -202,7 +215,8 @@ fn variables<'s>(module: &Module<'s>, item: u32, span: Span, into: &mut Vec<Vari
 }
 
 fn alias<'s>(module: &Module<'s>, item: u32, span: Span) -> Option<Alias<'s>> {
-    let mut names = module.code(span).filter(|(kind, _)| *kind == TokenKind::Name).map(|(_, at)| module.at(at));
+    let mut names =
+        module.code(span).filter(|(kind, _)| *kind == TokenKind::Name).map(|(_, at)| module.at(at));
     Some(Alias { name: names.next()?, target: names.next()?, item })
 }
 
@@ -212,13 +226,13 @@ fn first_statement(module: &Module<'_>, function: &Function) -> u32 {
     let leading = module.body(function).iter().take_while(|statement| {
         matches!(statement.kind, Kind::Declaration(_) | Kind::Loc | Kind::Pragma(_) | Kind::Directive)
     });
-    let last = (start..).zip(leading).filter(|(_, statement)| matches!(statement.kind, Kind::Declaration(_))).last();
+    let last =
+        (start..).zip(leading).filter(|(_, statement)| matches!(statement.kind, Kind::Declaration(_))).last();
     last.map_or(start, |(index, _)| index + 1)
 }
 
 /// The short answer to "can the closing brace be reached": no, if the last instruction leaves for good and no label
-/// follows; yes, if it is one of those that simply go on or are guarded and stands where control surely comes by: this
-/// is left to the flow.
+/// follows, as in nearly all that compilers write. Else the flow must be asked.
 fn falls_through(module: &Module<'_>, index: usize) -> Option<bool> {
     let function = module.functions.get(index)?;
     let mut last = module.body(function).iter().rev();
@@ -237,62 +251,90 @@ struct Seen<'a, 's> {
     symbols: &'a Symbols<'s>,
     index: u32,
     statement: &'a Statement,
+    facts: &'a mut FunctionInfo<'s>,
+    /// What the facts hold already: names that are called, and names that are operands.
+    names: &'a mut BTreeSet<(bool, &'s str)>,
 }
 
 impl<'s> Seen<'_, 's> {
     /// What an instruction adds to the facts of its function; gives its opcode's first word.
-    fn instruction(&self, instruction: &Instruction, facts: &mut FunctionInfo<'s>, found: &mut Found) -> &'s str {
+    fn instruction(&mut self, instruction: &Instruction, found: &mut Found) -> &'s str {
         let opcode = self.module.opcode(instruction).base;
         let mut target = None;
         match opcode {
-            "exit" => facts.has_exit = true,
-            "ret" => facts.has_ret = true,
-            "bra" => self.branch(instruction, facts, found),
-            "call" => target = self.call(&self.module.operands(instruction), facts),
+            "exit" => self.facts.has_exit = true,
+            "ret" => self.facts.has_ret = true,
+            "bra" | "brx" => self.branch(instruction, found),
+            "call" => target = self.call(&self.module.operands(instruction), found),
             _ => (),
         }
-        self.references(instruction.operands, target, facts);
+        self.references(instruction.operands, target);
         opcode
     }
 
-    /// A direct branch goes to a label that can be seen from it.
-    fn branch(&self, instruction: &Instruction, facts: &FunctionInfo<'s>, found: &mut Found) {
-        let name = self.module.at(instruction.operands);
-        if facts.scopes.label_at(self.statement.span.start, name).is_some() {
+    /// A branch goes to a label that can be seen from it, `brx.idx` to a list that such a label names.
+    fn branch(&self, instruction: &Instruction, found: &mut Found) {
+        let whole = self.module.at(instruction.operands);
+        if self.facts.scopes.label_at(self.statement.span.start, whole).is_some() {
             return;
         }
-        // The operands may hold comments, or be none; then they are read as such.
-        let operands = self.module.operands(instruction);
-        let [Operand { kind: OperandKind::Name(at), .. }] = operands.as_slice() else {
-            return;
-        };
-        let name = self.module.at(*at);
-        if facts.scopes.label_at(self.statement.span.start, name).is_none() {
-            let d = Diagnostic::error("unknown-label", *at, format!("no label `{name}` can be seen from here"));
-            found.push(d.suggest(name, facts.scopes.labels()));
+        // The operands hold more than a name, or none that is known.
+        if let Some(Operand { kind: OperandKind::Name(at), .. }) = self.module.operands(instruction).last() {
+            self.label(*at, found);
+        }
+    }
+
+    fn label(&self, at: Span, found: &mut Found) {
+        let name = self.module.at(at);
+        let scopes = &self.facts.scopes;
+        if scopes.label_at(self.statement.span.start, name).is_none() && found.len() < MOST_FOUND {
+            let d =
+                Diagnostic::error("unknown-label", at, format!("no label `{name}` can be seen from here"));
+            found.push(d.suggest(name, scopes.labels().take(1_000)));
+        }
+    }
+
+    /// `.branchtargets A, B;`, `.calltargets f, g;`, `.callprototype _ (.param .b32 _);`
+    fn table(&mut self, found: &mut Found) {
+        let span = self.statement.span;
+        match self.module.code(span).next() {
+            Some((_, word)) if self.module.at(word) == ".branchtargets" => {
+                for (_, at) in self.module.code(span).filter(|(kind, _)| *kind == TokenKind::Name) {
+                    self.label(at, found);
+                }
+            }
+            Some((_, word)) if self.module.at(word) == ".calltargets" => self.references(span, None),
+            _ => (),
         }
     }
 
     /// The target of a direct call, whose name is then no operand.
-    fn call(&self, operands: &[Operand], facts: &mut FunctionInfo<'s>) -> Option<Span> {
+    fn call(&mut self, operands: &[Operand], found: &mut Found) -> Option<Span> {
         // `call (returns), target, (arguments), prototype;`
         let target = operands.iter().find(|operand| !matches!(operand.kind, OperandKind::List(_)))?;
         let OperandKind::Name(at) = target.kind else {
-            facts.indirect_calls.push(self.index);
+            self.facts.indirect_calls.push(self.index);
             return None;
         };
         let name = self.module.at(at);
-        let is_local = facts.scopes.declared_at(self.statement.span.start, name).is_some();
-        if is_local || (name.starts_with('%') && !self.symbols.has(name)) {
-            facts.indirect_calls.push(self.index);
+        let is_symbol = self.symbols.has(name);
+        let is_local = self.facts.scopes.declared_at(self.statement.span.start, name).is_some();
+        if is_local || (name.starts_with('%') && !is_symbol) {
+            self.facts.indirect_calls.push(self.index);
             return None;
         }
-        once(&mut facts.calls, name);
+        if !is_symbol && found.len() < MOST_FOUND {
+            let d = Diagnostic::error("unknown-function", at, format!("no function `{name}` is declared"));
+            found.push(d.suggest(name, self.symbols.functions(self.module).take(1_000)));
+        }
+        if self.names.insert((true, name)) {
+            self.facts.calls.push(name);
+        }
         Some(at)
     }
 
     /// Symbols of the module that a span names, but for the target of a direct call.
-    fn references(&self, span: Span, target: Option<Span>, facts: &mut FunctionInfo<'s>) {
+    fn references(&mut self, span: Span, target: Option<Span>) {
         if self.symbols.cannot_be_in(self.module.at(span)) {
             return;
         }
@@ -304,25 +346,18 @@ impl<'s> Seen<'_, 's> {
             let Some(symbol) = self.symbols.get(name) else {
                 continue;
             };
-            let offset = self.statement.span.start;
-            if facts.scopes.declared_at(offset, name).is_some() || facts.scopes.label_at(offset, name).is_some() {
+            let (scopes, offset) = (&self.facts.scopes, self.statement.span.start);
+            if scopes.declared_at(offset, name).is_some()
+                || scopes.label_at(offset, name).is_some()
+                || !self.names.insert((false, name))
+            {
                 continue;
             }
             match symbol.space {
-                Some(space) => {
-                    if !facts.variables.iter().any(|named| named.name == name) {
-                        facts.variables.push(Named { name, space });
-                    }
-                }
-                None => once(&mut facts.addresses, name),
+                Some(space) => self.facts.variables.push(Named { name, space }),
+                None => self.facts.addresses.push(name),
             }
         }
-    }
-}
-
-fn once<'s>(list: &mut Vec<&'s str>, name: &'s str) {
-    if !list.contains(&name) {
-        list.push(name);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Symbols of a module, and what follows from who names whom.
 
-use super::{ModuleInfo, Reach, Variable};
+use super::{Alias, ModuleInfo, Reach, Variable};
 use crate::syntax::{Function, Module};
 use crate::token::TokenKind;
 use nt_diag::{Diagnostic, Found, Span};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The functions and variables of a module by name. Only ever asked by name, so that no order of hashes shows.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +60,14 @@ impl<'s> Symbols<'s> {
         self.by_name.contains_key(name)
     }
 
+    /// The names of all functions, in text order.
+    pub(super) fn functions<'m>(
+        &self,
+        module: &'m Module<'s>,
+    ) -> impl Iterator<Item = &'s str> + use<'m, 's> {
+        module.functions.iter().map(|function| module.at(function.name))
+    }
+
     /// Can operands be passed over without a look at each name? Most name registers and numbers only, and no symbol
     /// that does not begin with `%` can be in a text all of whose words do.
     pub(super) fn cannot_be_in(&self, operands: &str) -> bool {
@@ -81,12 +89,15 @@ impl<'s> Symbols<'s> {
 }
 
 fn twice(module: &Module<'_>, first: &Function, second: &Function, found: &mut Found) {
+    if found.len() >= super::MOST_FOUND {
+        return;
+    }
     let message = format!("the function `{}` is defined twice", module.at(second.name));
     let d = Diagnostic::error("duplicate-name", second.name, message);
     found.push(d.note_at(first.name, "the first definition"));
 }
 
-impl ModuleInfo<'_> {
+impl<'s> ModuleInfo<'s> {
     /// Marks the functions whose symbol is an operand anywhere.
     pub(super) fn mark_operands(&mut self) {
         let taken = self.functions.iter().flat_map(|facts| &facts.addresses);
@@ -106,7 +117,11 @@ impl ModuleInfo<'_> {
         // A name may stand for a declaration and a definition.
         let mut by_name: Vec<(&str, usize)> = self.functions.iter().map(|f| f.name).zip(0..).collect();
         by_name.sort_unstable();
-        let mut names: Vec<&str> = roots.iter().filter_map(|&root| Some(self.functions.get(root)?.name)).collect();
+        let both = |alias: &Alias<'s>| [(alias.name, alias.target), (alias.target, alias.name)];
+        let mut aliases: Vec<(&str, &str)> = self.aliases.iter().flat_map(both).collect();
+        aliases.sort_unstable();
+        let mut names: Vec<&str> =
+            roots.iter().filter_map(|&root| Some(self.functions.get(root)?.name)).collect();
         while let Some(name) = names.pop() {
             if let Some(index) = self.variable(name) {
                 if let Some(seen) = variables.get_mut(index)
@@ -116,9 +131,9 @@ impl ModuleInfo<'_> {
                 }
                 continue;
             }
+            // `partition_point` is at most the length, and indices of `by_name` are those of `functions`.
             let first = by_name.partition_point(|entry| entry.0 < name);
             for &(_, index) in by_name[first..].iter().take_while(|entry| entry.0 == name) {
-                // Indices of `by_name` are those of `functions`.
                 if std::mem::replace(&mut functions[index], true) {
                     continue;
                 }
@@ -126,14 +141,13 @@ impl ModuleInfo<'_> {
                 names.extend(&facts.calls);
                 names.extend(&facts.addresses);
                 names.extend(facts.variables.iter().map(|variable| variable.name));
-                for alias in &self.aliases {
-                    if alias.name == name || alias.target == name {
-                        names.extend([alias.name, alias.target]);
-                    }
-                }
+                let first = aliases.partition_point(|alias| alias.0 < name);
+                let same = aliases[first..].iter().take_while(|alias| alias.0 == name);
+                names.extend(same.map(|alias| alias.1));
             }
         }
-        let chosen = |marks: &[bool]| (0..).zip(marks).filter(|(_, mark)| **mark).map(|(index, _)| index).collect();
+        let chosen =
+            |marks: &[bool]| (0..).zip(marks).filter(|(_, mark)| **mark).map(|(index, _)| index).collect();
         let functions: Vec<u32> = chosen(&functions);
         let having = |test: &dyn Fn(usize) -> bool| -> Vec<u32> {
             functions.iter().copied().filter(|&index| test(index as usize)).collect()
@@ -150,15 +164,16 @@ impl ModuleInfo<'_> {
 /// The identifiers of the text that begin with `prefix`, after an optional `%` or `$`, each once, in order of first
 /// occurrence. Comments and strings hold none.
 pub fn identifiers_with_prefix<'s>(module: &Module<'s>, prefix: &str) -> Vec<&'s str> {
-    let mut all = Vec::new();
+    let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
     // Nearly always the answer is none, and one search says so.
     if prefix.is_empty() || memchr::memmem::find(module.text.as_bytes(), prefix.as_bytes()).is_none() {
         return all;
     }
     for (kind, at) in module.code(Span::from(0..module.text.len())) {
         let name = module.at(at);
-        if kind == TokenKind::Name && name.trim_start_matches(['%', '$']).starts_with(prefix) {
-            super::once(&mut all, name);
+        let begins = kind == TokenKind::Name && name.trim_start_matches(['%', '$']).starts_with(prefix);
+        if begins && seen.insert(name) {
+            all.push(name);
         }
     }
     all

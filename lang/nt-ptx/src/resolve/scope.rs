@@ -11,7 +11,7 @@
 //! A range `%r<9>` declares `%r0` to `%r8`. ptxas looks a numbered name up by all of its last digits, so `%x1<3>`
 //! declares names that nothing can reach, and `%r07` is `%r7`.
 
-use super::Declared;
+use super::{Declared, MOST_FOUND};
 use crate::constant::constant;
 use crate::syntax::{Function, Kind, Module};
 use crate::token::TokenKind;
@@ -112,8 +112,11 @@ impl<'s> Scopes<'s> {
 
     fn report_duplicates(&self, found: &mut Found) {
         let mut report = |what: &str, name: &str, first: Span, second: Span| {
-            let d = Diagnostic::error("duplicate-name", second, format!("{what} `{name}` is declared twice in a scope"));
-            found.push(d.note_at(first, "the first declaration"));
+            let d = format!("{what} `{name}` is declared twice in a scope");
+            if found.len() < MOST_FOUND {
+                let d = Diagnostic::error("duplicate-name", second, d);
+                found.push(d.note_at(first, "the first declaration"));
+            }
         };
         for pair in self.names.windows(2) {
             if let [a, b] = pair
@@ -171,7 +174,11 @@ impl<'s> Scopes<'s> {
 
     fn in_scope(&self, name: &str, scope: usize) -> impl Iterator<Item = &Name<'s>> {
         let first = self.names.partition_point(|n| (n.declared.name, n.scope) < (name, scope));
-        self.names.get(first..).unwrap_or(&[]).iter().take_while(move |n| n.declared.name == name && n.scope == scope)
+        self.names
+            .get(first..)
+            .unwrap_or(&[])
+            .iter()
+            .take_while(move |n| n.declared.name == name && n.scope == scope)
     }
 
     pub(super) fn label_at(&self, offset: u32, name: &str) -> Option<u32> {
