@@ -161,14 +161,6 @@ impl<'s> Tokens<'s> {
     }
 }
 
-impl Tokens<'_> {
-    /// Goes on at `offset` of the whole text, which lies at a character at or behind the end of the last token.
-    pub(crate) fn skip_to(&mut self, offset: u32) {
-        let at = self.base as usize + self.lexer.span().end;
-        self.lexer.bump((offset as usize).saturating_sub(at));
-    }
-}
-
 impl Iterator for Tokens<'_> {
     type Item = (TokenKind, Span);
 
