@@ -10,10 +10,12 @@
 //!                            text::print, text::parse (the form that .ntp files store)
 //! ```
 
+pub mod eval;
 pub mod layout;
 pub mod passes;
 pub mod program;
 pub mod text;
+mod uses;
 mod words;
 
 pub use passes::{Broken, Options, Prepared, prepare, prepare_watched};

@@ -1,0 +1,418 @@
+//! Expressions: literals, names, calls, casts. Operators are in `operators.rs`.
+
+use super::names::{self, Meaning};
+use super::types::{common, fits, widens};
+use super::{Checker, Global, Literal, Value};
+use crate::ast::{Argument, Expr, ExprKind};
+use crate::checked::{self, Kind};
+use crate::literal::integer;
+use crate::token::Word;
+use nt_diag::{Diagnostic, Span};
+use nt_ir::eval;
+use nt_ir::program::{Builtin, Type, Unit};
+
+impl<'s> Checker<'_, 's> {
+    pub(super) fn expr(&mut self, expr: &Expr<'s>) -> Value {
+        let span = expr.span;
+        match &expr.kind {
+            ExprKind::Int(word) => match integer(word.text) {
+                Ok(value) => Value::Literal(Literal { value: value.into(), complement: false, span }),
+                Err(message) => self.wrong("bad-number", word.span, message),
+            },
+            ExprKind::Float(_) => self.refuse(span, "floating-point numbers"),
+            ExprKind::Str(_) => self.refuse(span, "strings"),
+            ExprKind::Param(_) => self.refuse(span, "arguments (`arg`, `$1`)"),
+            ExprKind::Bool(value) => constant(u64::from(*value), Type::Bool, span),
+            ExprKind::Name(word) => self.name(*word),
+            ExprKind::Call(function, arguments) => self.call(*function, arguments, span),
+            ExprKind::Field(base, name) => self.field(base, *name, span),
+            ExprKind::Index(base, _) => self.index(base, span),
+            ExprKind::Unary(op, a) => {
+                let a = self.expr(a);
+                self.unary(*op, a, span)
+            }
+            ExprKind::Binary(op, a, b) => {
+                let (a, b) = (self.expr(a), self.expr(b));
+                self.binary(*op, a, b, span)
+            }
+            ExprKind::Cast(a, ty) => {
+                let a = self.expr(a);
+                self.cast(a, *ty, span)
+            }
+            ExprKind::Bits(a, ty) => {
+                let a = self.expr(a);
+                self.bits(a, *ty, span)
+            }
+            ExprKind::Select(condition, a, b) => {
+                let (condition, a, b) = (self.expr(condition), self.expr(a), self.expr(b));
+                self.select(condition, a, b, span)
+            }
+        }
+    }
+
+    /// A literal that stands alone is a `u64`, a negative one an `s64`.
+    pub(super) fn settle(&mut self, value: Value) -> Option<checked::Expr> {
+        match value {
+            Value::Literal(literal) if literal.value < 0 && !literal.complement => {
+                self.literal(literal, Type::S64)
+            }
+            Value::Literal(literal) => self.literal(literal, Type::U64),
+            Value::Typed(expr) => Some(expr),
+            Value::Bad => None,
+        }
+    }
+
+    /// `value` as `ty`, if nothing is lost.
+    pub(super) fn coerce(&mut self, value: Value, ty: Type) -> Option<checked::Expr> {
+        let expr = match value {
+            Value::Literal(literal) => return self.literal(literal, ty),
+            Value::Typed(expr) => expr,
+            Value::Bad => return None,
+        };
+        if expr.ty == ty {
+            return Some(expr);
+        }
+        if widens(expr.ty, ty) {
+            return Some(convert(expr, ty));
+        }
+        let (from, to) = (expr.ty.word(), ty.word());
+        let shown = self.shown(expr.span);
+        let diagnostic = match (expr.ty, ty) {
+            (_, Type::Bool) => {
+                Diagnostic::error("type-mismatch", expr.span, format!("expected bool, found {from}"))
+                    .help(format!("write `{shown} != 0`"))
+            }
+            (Type::Bool, _) => {
+                Diagnostic::error("type-mismatch", expr.span, format!("expected {to}, found bool"))
+                    .help(format!("write `{shown} as {to}`, which is 0 or 1"))
+            }
+            _ => Diagnostic::error("lossy-conversion", expr.span, format!("not every {from} is a {to}"))
+                .help(format!("write `{shown} as {to}` if that is meant")),
+        };
+        self.found.push(diagnostic);
+        None
+    }
+
+    /// Conditions are bool, and nothing else is taken for one.
+    pub(super) fn condition(&mut self, value: Value) -> Option<checked::Expr> {
+        let (span, ty) = match &value {
+            Value::Typed(expr) if expr.ty == Type::Bool => return self.settle(value),
+            Value::Typed(expr) => (expr.span, expr.ty.word()),
+            Value::Literal(literal) => (literal.span, "a number"),
+            Value::Bad => return None,
+        };
+        let shown = self.shown(span);
+        let diagnostic = Diagnostic::error("not-bool", span, format!("a condition is a bool, this is {ty}"))
+            .help(format!("write `{shown} != 0`"));
+        self.found.push(diagnostic);
+        None
+    }
+
+    fn literal(&mut self, literal: Literal, ty: Type) -> Option<checked::Expr> {
+        let Literal { value, complement, span } = literal;
+        if ty == Type::Bool {
+            let diagnostic = Diagnostic::error("type-mismatch", span, "expected bool, found a number")
+                .help("write `true`, `false` or a comparison");
+            self.found.push(diagnostic);
+            return None;
+        }
+        if !ty.is_integer() || !fits(value, complement, ty) {
+            let message = format!("`{value}` does not fit {}", ty.word());
+            self.found.push(Diagnostic::error("type-mismatch", span, message));
+            return None;
+        }
+        // Two's complement: the low 64 bits are the value's.
+        let bits = ty.canonical(value as u64);
+        Some(checked::Expr { kind: Kind::Const(bits), ty, varying: false, span })
+    }
+
+    fn name(&mut self, word: Word<'s>) -> Value {
+        let span = word.span;
+        if let Some((_, id)) = self.scope.visible.iter().find(|(name, _)| *name == word.text) {
+            let id = *id;
+            return match self.scope.lets.get(id.0) {
+                Some(local) => match local.ty {
+                    Some(ty) => {
+                        let varying = local.varying;
+                        Value::Typed(checked::Expr { kind: Kind::Let(id), ty, varying, span })
+                    }
+                    None => Value::Bad,
+                },
+                None => Value::Bad,
+            };
+        }
+        match self.globals.get(word.text).map(|(global, _)| *global) {
+            Some(Global::Const(index)) => return self.const_value(index, span),
+            Some(Global::Arg) => return Value::Bad,
+            Some(Global::State(id)) => {
+                let Some(facts) = self.facts.get(id.0 as usize).copied() else {
+                    // States have no value yet while constants are folded.
+                    return self.wrong("not-constant", span, format!("state `{}` in a constant", word.text));
+                };
+                return match facts.ty {
+                    Some(ty) => {
+                        let varying = facts.varying;
+                        Value::Typed(checked::Expr { kind: Kind::State(id), ty, varying, span })
+                    }
+                    None => Value::Bad,
+                };
+            }
+            Some(Global::Map(_)) => return self.map_read(span, word.text),
+            None => {}
+        }
+        let Some(given) = names::find(word.text) else { return self.unknown(word) };
+        match given.meaning {
+            Meaning::Machine(builtin) => machine(builtin, span),
+            Meaning::Axes(_) => {
+                let message = format!("`{}` has three axes", word.text);
+                let help = format!(
+                    "write `{0}.x`, `{0}.y` or `{0}.z`; `thread`, `block` and `warp` are linear",
+                    word.text
+                );
+                self.found.push(Diagnostic::error("type-mismatch", span, message).help(help));
+                Value::Bad
+            }
+            Meaning::Cluster => {
+                let help = "write `cluster.id` or `cluster.rank`";
+                self.found
+                    .push(Diagnostic::error("type-mismatch", span, "`cluster` has two parts").help(help));
+                Value::Bad
+            }
+            Meaning::Operand => self.absent(word),
+            Meaning::NotYet(what) => self.refuse(span, what),
+            Meaning::Extreme(_) | Meaning::Select | Meaning::Reducer => {
+                let message = format!("`{0}` is a function: `{0}(…)`", word.text);
+                self.wrong("type-mismatch", span, message)
+            }
+        }
+    }
+
+    fn unknown(&mut self, word: Word<'s>) -> Value {
+        let known = self.scope.visible.iter().map(|(name, _)| *name);
+        let known = known.chain(self.globals.keys().copied());
+        let known = known.chain(names::GIVEN.iter().map(|given| given.name));
+        let diagnostic =
+            Diagnostic::error("unknown-name", word.span, format!("unknown name `{}`", word.text))
+                .suggest(word.text, known);
+        self.found.push(diagnostic);
+        Value::Bad
+    }
+
+    /// An operand of instructions, at a tracepoint that has none: all others have been refused before.
+    fn absent(&mut self, word: Word<'s>) -> Value {
+        let message = format!(
+            "`{}` is an operand of instructions, and the kernel's entry and exit have none",
+            word.text
+        );
+        let diagnostic = Diagnostic::error("operand-absent", word.span, message)
+            .help("instructions have tracepoints `inst:CLASS`");
+        self.found.push(diagnostic);
+        Value::Bad
+    }
+
+    fn map_read(&mut self, span: Span, name: &str) -> Value {
+        let diagnostic = Diagnostic::error("map-read", span, format!("map `{name}` cannot be read"))
+            .note("maps are written only, so that no probe depends on the order of another's stores")
+            .help("keep what is needed again in a `state`");
+        self.found.push(diagnostic);
+        Value::Bad
+    }
+
+    fn call(&mut self, function: Word<'s>, arguments: &[Argument<'s>], span: Span) -> Value {
+        let declared = self.globals.contains_key(function.text)
+            || self.scope.visible.iter().any(|(name, _)| *name == function.text);
+        let given = match names::find(function.text) {
+            Some(given) => given,
+            None if declared => {
+                return self.wrong(
+                    "type-mismatch",
+                    function.span,
+                    format!("`{}` is no function", function.text),
+                );
+            }
+            None => return self.unknown_function(function),
+        };
+        if let Some(word) = arguments.iter().find_map(|argument| argument.name) {
+            return self.wrong("syntax", word.span, format!("`{}` takes no named arguments", function.text));
+        }
+        match (given.meaning, arguments) {
+            (Meaning::Machine(builtin), []) => machine(builtin, span),
+            (Meaning::Machine(Builtin::Clock), [_]) => {
+                self.refuse(span, "clocks that wait for a value (`clock(x)`)")
+            }
+            (Meaning::Machine(_), _) => {
+                self.wrong("type-mismatch", span, format!("`{}` takes no arguments", function.text))
+            }
+            (Meaning::Axes(_) | Meaning::Cluster, _) => self.name(function),
+            (Meaning::Operand, _) => self.absent(function),
+            (Meaning::NotYet(what), _) => self.refuse(span, what),
+            (Meaning::Reducer, _) if self.scope.unit == Unit::Thread => {
+                let message = format!(
+                    "`{}` is over the lanes of a warp, and this probe runs per thread",
+                    function.text
+                );
+                let diagnostic = Diagnostic::error("unit-mismatch", function.span, message)
+                    .help("write `warp` before the tracepoint");
+                self.found.push(diagnostic);
+                Value::Bad
+            }
+            (Meaning::Reducer, _) => self.refuse(span, "reducers (`first`, `any`, `lane_sum` …)"),
+            (Meaning::Extreme(op), [a, b]) => {
+                let (a, b) = (self.expr(&a.value), self.expr(&b.value));
+                self.extreme(op, a, b, span)
+            }
+            (Meaning::Select, [condition, a, b]) => {
+                let (condition, a, b) =
+                    (self.expr(&condition.value), self.expr(&a.value), self.expr(&b.value));
+                self.select(condition, a, b, span)
+            }
+            (Meaning::Extreme(_), _) => {
+                self.wrong("type-mismatch", span, format!("`{}` takes two arguments", function.text))
+            }
+            (Meaning::Select, _) => {
+                self.wrong("type-mismatch", span, "`select` takes a condition and two values".to_owned())
+            }
+        }
+    }
+
+    fn unknown_function(&mut self, function: Word<'s>) -> Value {
+        let mut diagnostic =
+            Diagnostic::error("unknown-name", function.span, format!("unknown function `{}`", function.text))
+                .suggest(function.text, names::GIVEN.iter().map(|given| given.name));
+        if names::AGGREGATIONS.contains(&function.text) {
+            diagnostic = diagnostic
+                .help(format!("`{}` is an aggregation: `@name = {}(…);`", function.text, function.text));
+        }
+        self.found.push(diagnostic);
+        Value::Bad
+    }
+
+    /// `tid.x`, `cluster.rank`
+    fn field(&mut self, base: &Expr<'s>, name: Word<'s>, span: Span) -> Value {
+        let ExprKind::Name(word) = &base.kind else {
+            return self.wrong("type-mismatch", name.span, "only `tid` and its kin have parts".to_owned());
+        };
+        if let Some((Global::Map(_), _)) = self.globals.get(word.text) {
+            return self.map_read(span, word.text);
+        }
+        let meaning = names::find(word.text).map(|given| given.meaning);
+        let builtin = match (meaning, name.text) {
+            (Some(Meaning::Axes(axis)), "x") => axis(0),
+            (Some(Meaning::Axes(axis)), "y") => axis(1),
+            (Some(Meaning::Axes(axis)), "z") => axis(2),
+            (Some(Meaning::Axes(_)), _) => {
+                return self.wrong(
+                    "unknown-name",
+                    name.span,
+                    format!("`{}` has `.x`, `.y` and `.z`", word.text),
+                );
+            }
+            (Some(Meaning::Cluster), "id") => Builtin::ClusterId,
+            (Some(Meaning::Cluster), "rank") => Builtin::ClusterRank,
+            (Some(Meaning::Cluster), _) => {
+                return self.wrong("unknown-name", name.span, "`cluster` has `.id` and `.rank`".to_owned());
+            }
+            _ => {
+                // If the name itself is wrong, that is all there is to say.
+                return match self.name(*word) {
+                    Value::Bad => Value::Bad,
+                    _ => self.wrong("type-mismatch", name.span, format!("`{}` has no parts", word.text)),
+                };
+            }
+        };
+        machine(builtin, span)
+    }
+
+    /// `out[1]`: only operands of instructions have elements.
+    fn index(&mut self, base: &Expr<'s>, span: Span) -> Value {
+        match self.expr(base) {
+            Value::Bad => Value::Bad,
+            _ => self.wrong(
+                "type-mismatch",
+                span,
+                "only vectors that an instruction loads or stores have elements".to_owned(),
+            ),
+        }
+    }
+
+    fn cast(&mut self, value: Value, word: Word<'s>, span: Span) -> Value {
+        let (ty, expr) = (self.type_named(word), self.settle(value));
+        let (Some(ty), Some(expr)) = (ty, expr) else { return Value::Bad };
+        if ty == Type::Bool && expr.ty != Type::Bool {
+            let help = format!("write `{} != 0`", self.shown(expr.span));
+            self.found
+                .push(Diagnostic::error("type-mismatch", span, "a number is not cast to bool").help(help));
+            return Value::Bad;
+        }
+        Value::Typed(checked::Expr { span, ..convert(expr, ty) })
+    }
+
+    fn bits(&mut self, value: Value, word: Word<'s>, span: Span) -> Value {
+        let (ty, expr) = (self.type_named(word), self.settle(value));
+        let (Some(ty), Some(expr)) = (ty, expr) else { return Value::Bad };
+        if ty.bits() != expr.ty.bits() {
+            let message =
+                format!("{} has {} bits, {} has {}", expr.ty.word(), expr.ty.bits(), ty.word(), ty.bits());
+            let help = format!("`{} as {}` converts the value", self.shown(expr.span), ty.word());
+            self.found.push(Diagnostic::error("type-mismatch", span, message).help(help));
+            return Value::Bad;
+        }
+        let varying = expr.varying;
+        let kind = match expr.kind {
+            Kind::Const(bits) => Kind::Const(ty.canonical(bits)),
+            _ => Kind::Bits(Box::new(expr)),
+        };
+        Value::Typed(checked::Expr { kind, ty, varying, span })
+    }
+
+    pub(super) fn select(&mut self, condition: Value, a: Value, b: Value, span: Span) -> Value {
+        let condition = self.condition(condition);
+        let (a, b) = self.meet(a, b, common, span);
+        let (Some(condition), Some(a), Some(b)) = (condition, a, b) else { return Value::Bad };
+        let (ty, varying) = (a.ty, condition.varying || a.varying || b.varying);
+        let kind = match condition.constant() {
+            Some(0) => return Value::Typed(checked::Expr { span, ..b }),
+            Some(_) => return Value::Typed(checked::Expr { span, ..a }),
+            None => Kind::Select(Box::new(condition), Box::new(a), Box::new(b)),
+        };
+        Value::Typed(checked::Expr { kind, ty, varying, span })
+    }
+
+    /// The text at `span`, in parentheses if an operator after it could take a part of it.
+    pub(super) fn shown(&self, span: Span) -> String {
+        let text = span.of(self.text);
+        let simple = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$'))
+            || (text.ends_with(')') && !text.contains(' '));
+        if simple || text.starts_with('(') { text.to_owned() } else { format!("({text})") }
+    }
+
+    pub(super) fn wrong(&mut self, slug: &'static str, span: Span, message: String) -> Value {
+        self.found.push(Diagnostic::error(slug, span, message));
+        Value::Bad
+    }
+
+    fn refuse(&mut self, span: Span, what: &'static str) -> Value {
+        self.not_yet(span, what);
+        Value::Bad
+    }
+}
+
+/// `expr` converted to `ty`, whatever is lost; folded where it is known.
+pub(super) fn convert(expr: checked::Expr, ty: Type) -> checked::Expr {
+    if expr.ty == ty {
+        return expr;
+    }
+    let (varying, span) = (expr.varying, expr.span);
+    let folded = expr.constant().and_then(|bits| eval::cast(expr.ty, ty, bits));
+    let kind = folded.map_or_else(|| Kind::Cast(Box::new(expr)), Kind::Const);
+    checked::Expr { kind, ty, varying, span }
+}
+
+fn constant(bits: u64, ty: Type, span: Span) -> Value {
+    Value::Typed(checked::Expr { kind: Kind::Const(bits), ty, varying: false, span })
+}
+
+fn machine(builtin: Builtin, span: Span) -> Value {
+    let varying = !builtin.is_uniform();
+    Value::Typed(checked::Expr { kind: Kind::Builtin(builtin), ty: builtin.ty(), varying, span })
+}
