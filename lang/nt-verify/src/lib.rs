@@ -28,13 +28,92 @@
 //! instruction stand under that guard: behind `@!%p1 bra $nt_L;`, or predicated with it.
 
 mod claim;
+mod head;
+mod judge;
 mod lex;
+mod names;
 mod opcode;
+mod place;
 mod rule;
 mod span;
 mod undo;
+mod value;
 mod violation;
 
 pub use claim::{Claim, Column, Field, FieldKind, Map, Shape};
 pub use rule::{Rule, explain};
 pub use violation::{Report, Violation};
+
+use nt_diag::{Severity, Span};
+use place::{Places, Shadows};
+
+/// Holds `woven` against `original`: every violation of V1 to V14 that is found.
+///
+/// Where the texts differ in more than spans and edits (V1), or the original cannot be read, nothing else can be said
+/// and nothing else is.
+pub fn check(original: &str, woven: &str) -> Report {
+    let mut report = Report::default();
+    verify(original, woven, &mut report);
+    report.sorted()
+}
+
+fn verify(original: &str, woven: &str, report: &mut Report) {
+    // V1: there is nothing but spans and edits.
+    let Some(undone) = undo::undo(original, woven, report) else { return };
+    if undone.inserted.is_empty() {
+        return;
+    }
+
+    // The places that exist are those of the original, which has to be readable for that.
+    let (module, found) = nt_ptx::parse(original);
+    if let Some(error) = found.iter().find(|diagnostic| diagnostic.severity == Severity::Error) {
+        let message = format!("the original cannot be read here, so that no place in it is known: {}", error.message);
+        return report.add(Rule::V2, undone.woven(error.span), message);
+    }
+    if place::has_split_comment(original) {
+        let message = "the original has a `//` comment with a carriage return in it: readers of PTX disagree on its end";
+        return report.add(Rule::V2, Span::at(0), message);
+    }
+
+    // V13, V14, and V4 for what the original names.
+    let kernels = head::edits(&module, woven, &undone, report);
+
+    // V2 for each span; V3 for its text; then all that its statements may and may not do.
+    let mut places = Places::new(&module);
+    let mut current: Option<(usize, Shadows<'_>, judge::State<'_>)> = None;
+    for span in undone.inserted.iter().filter(|inserted| !inserted.is_edit) {
+        let place = match places.find(span.old.start) {
+            Ok(place) => place,
+            Err(message) => {
+                report.add(Rule::V2, span.whole, message);
+                continue;
+            }
+        };
+        let Some(context) = kernels.get(&place.function) else {
+            report.add(Rule::V2, span.whole, "a span in a function that was not given the context");
+            continue;
+        };
+        let statements = match span::read(span.inner.of(woven), span.inner.start) {
+            Ok(statements) => statements,
+            Err((at, message)) => {
+                report.add(Rule::V3, at, message);
+                continue;
+            }
+        };
+        // Spans come in text order, so each function has its turn once.
+        if current.as_ref().is_none_or(|(function, ..)| *function != place.function) {
+            let Some(function) = module.functions.get(place.function) else { continue };
+            current = Some((place.function, Shadows::find(&module, function), judge::State::new()));
+        }
+        let Some((_, shadows, state)) = &mut current else { continue };
+        let at = span.old.start;
+        let site = judge::Site {
+            claim: &context.claim,
+            is_entry: place.is_entry,
+            guard: place.guard.map(|(register, negated)| (module.at(register), negated)),
+            shadows: &|name| shadows.hides(name, at),
+            sync: false,
+        };
+        judge::judge(&statements, Span::at(span.inner.end), &site, state, report);
+    }
+}

@@ -139,7 +139,7 @@ impl Rule {
                 "V6: instructions. Spans hold only the opcodes of a list, in the exact forms listed: moves, conversions, \
                  integer and float arithmetic, logic, shifts, comparisons, `activemask`, `ld.param` of the context, \
                  `st.global`, `bra`. Not there: anything with `.cc` (a carry chain of the kernel may run through the \
-                 place), 64-bit division and full-precision division and square root (ptxas makes calls of them, and a \
+                 place), division of 64 or 16 bits and full-precision division and square root (ptxas makes calls of them, and a \
                  call among asynchronous matrix instructions serialises these), calls, barriers, fences, exits, anything \
                  `.volatile`, `.acquire`, `.release` or `.aligned`, every other memory. Example: `div.u64 %nt_a, %nt_b, 3;` \
                  assembles in silence. Why: what is not known to be harmless is not."
