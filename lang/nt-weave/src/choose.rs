@@ -8,6 +8,7 @@
 //! * a `kernel:exit` probe, and a function it calls holds `exit`, or it calls through a pointer, so that lanes could
 //!   leave past the probe.
 
+use crate::Refused;
 use crate::sites::Point;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::program::{Program, Tracepoint};
@@ -18,20 +19,22 @@ use nt_ptx::syntax::Module;
 const MARK: &str = "/*nt:";
 
 /// Can anything in this module be woven?
-pub(crate) fn module(module: &Module<'_>) -> Result<(), Diagnostic> {
+pub(crate) fn module(module: &Module<'_>) -> Result<(), Refused> {
     if let Some(at) = module.text.find(MARK) {
         let span = Span::from(at..at + MARK.len());
-        return Err(Diagnostic::error("woven-already", span, "the module has been woven already")
-            .help("weave the original, with all probes in one program"));
+        return Err(Box::new(
+            Diagnostic::error("woven-already", span, "the module has been woven already")
+                .help("weave the original, with all probes in one program"),
+        ));
     }
     if module.address_size == Some(32) {
         let at = module.text.find(".address_size").unwrap_or(0);
         let span = Span::from(at..at + ".address_size".len());
-        return Err(Diagnostic::error(
+        return Err(Box::new(Diagnostic::error(
             "address-size",
             span,
             "modules with 32-bit addresses cannot be probed",
-        ));
+        )));
     }
     Ok(())
 }
@@ -81,28 +84,28 @@ pub(crate) fn kernel(
     info: &ModuleInfo<'_>,
     points: &[Point],
     function: usize,
-) -> Result<(), Diagnostic> {
+) -> Result<(), Refused> {
     let (Some(entry), Some(known)) = (module.functions.get(function), info.functions.get(function)) else {
         return Ok(());
     };
     let name = known.name;
     if known.is_operand {
-        return Err(Diagnostic::error(
-            "kernel-is-operand",
-            entry.name,
-            format!("kernel `{name}` cannot be probed"),
-        )
-        .label("its own symbol is an operand in this module")
-        .note("whoever launches it from the device would not pass the context that probes need"));
+        return Err(Box::new(
+            Diagnostic::error("kernel-is-operand", entry.name, format!("kernel `{name}` cannot be probed"))
+                .label("its own symbol is an operand in this module")
+                .note("whoever launches it from the device would not pass the context that probes need"),
+        ));
     }
     if let Some(clusters) = entry.directives.iter().find(|d| module.at(d.name) == ".blocksareclusters") {
-        return Err(Diagnostic::error(
-            "blocks-are-clusters",
-            clusters.name,
-            format!("kernel `{name}` cannot be probed"),
-        )
-        .label("its grid counts clusters, not blocks")
-        .note("records are kept by block and warp, counted from the grid that a launch gives"));
+        return Err(Box::new(
+            Diagnostic::error(
+                "blocks-are-clusters",
+                clusters.name,
+                format!("kernel `{name}` cannot be probed"),
+            )
+            .label("its grid counts clusters, not blocks")
+            .note("records are kept by block and warp, counted from the grid that a launch gives"),
+        ));
     }
     if points.iter().any(|point| point.exit) {
         let reach = info.reach(&[function]);
@@ -117,7 +120,7 @@ pub(crate) fn kernel(
             if let Some(callee) = module.functions.get(exiting as usize) {
                 why = why.note_at(callee.name, "declared here");
             }
-            return Err(why.help("probe `kernel:entry` alone, or choose other kernels with `-k`"));
+            return Err(Box::new(why.help("probe `kernel:entry` alone, or choose other kernels with `-k`")));
         }
         if let Some(&caller) = reach.indirect.first() {
             let caller = info.functions.get(caller as usize);
@@ -126,14 +129,14 @@ pub(crate) fn kernel(
                 .and_then(|&call| module.statements.get(call as usize))
                 .map_or(entry.name, |statement| statement.span);
             let caller = caller.map_or("", |f| f.name);
-            return Err(Diagnostic::error(
-                "indirect-call",
-                at,
-                format!("`kernel:exit` cannot be probed in `{name}`"),
-            )
-            .label(format!("`{caller}` calls through a pointer"))
-            .note("what is called there may hold `exit`, past which no probe would see the lane leave")
-            .help("probe `kernel:entry` alone, or choose other kernels with `-k`"));
+            return Err(Box::new(
+                Diagnostic::error("indirect-call", at, format!("`kernel:exit` cannot be probed in `{name}`"))
+                    .label(format!("`{caller}` calls through a pointer"))
+                    .note(
+                        "what is called there may hold `exit`, past which no probe would see the lane leave",
+                    )
+                    .help("probe `kernel:entry` alone, or choose other kernels with `-k`"),
+            ));
         }
     }
     Ok(())

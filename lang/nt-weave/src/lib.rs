@@ -35,6 +35,9 @@ pub use context::{Fill, Slot};
 pub use prune::prune;
 pub use sites::{Guard, Kind, Site, list_sites};
 
+/// Why a kernel cannot be probed.
+type Refused = Box<Diagnostic>;
+
 /// A module with probes in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Woven {
@@ -118,7 +121,7 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
         Ok(()) => plan::prefix(module),
         Err(why) => {
             woven.refused =
-                choose::kernels(module, chosen).map(|f| (choose::name(module, f), why.clone())).collect();
+                choose::kernels(module, chosen).map(|f| (choose::name(module, f), (*why).clone())).collect();
             return woven;
         }
     };
@@ -137,6 +140,8 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
             Ok((plan, spans))
         });
         match done {
+            // Its probes match and have no effect: nothing to record in it.
+            Ok((_, spans)) if spans.numbers.is_empty() => {}
             Ok((plan, spans)) => {
                 context::edit(module, function, &plan.context, &mut edits);
                 edits.extend(spans.edits);
@@ -145,7 +150,7 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
                 let sites = sites::describe(module, &found, &spans.numbers, &files, &mut places);
                 woven.kernels.push(plan.into_kernel(module, probe, function, sites));
             }
-            Err(why) => woven.refused.push((choose::name(module, function), why)),
+            Err(why) => woven.refused.push((choose::name(module, function), *why)),
         }
     }
 

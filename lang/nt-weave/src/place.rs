@@ -11,6 +11,7 @@
 //! Numbers count through the module. The registers of states live at function level, in the first span of the kernel;
 //! where the program has states but nothing to do at the entry, that span has a number but is no site.
 
+use crate::Refused;
 use crate::emit;
 use crate::plan::{Keep, Plan};
 use crate::sites::{Found, Kind, Point, find};
@@ -23,8 +24,8 @@ use std::fmt::Write;
 /// The spans of a kernel.
 pub(crate) struct Spans {
     pub(crate) edits: Edits,
-    /// The number of each site's span.
-    pub(crate) numbers: Vec<u32>,
+    /// The sites that got a span, as indices, and its number. A probe that has no effect in a kernel leaves none.
+    pub(crate) numbers: Vec<(usize, u32)>,
     /// The number for the next kernel's first span.
     pub(crate) next: u32,
 }
@@ -38,7 +39,7 @@ pub(crate) fn run(
     function: usize,
     sites: &[Found],
     first: u32,
-) -> Result<Spans, Diagnostic> {
+) -> Result<Spans, Refused> {
     let mut spans = Spans { edits: Edits::new(), numbers: Vec::with_capacity(sites.len()), next: first };
     let has_states = plan.states.contains(&Keep::Register);
     if has_states && sites.first().is_none_or(|site| site.kind != Kind::Entry) {
@@ -49,14 +50,15 @@ pub(crate) fn run(
             spans.place(module, probe, plan, function, &site)?;
         }
     }
-    for site in sites {
+    for (index, site) in sites.iter().enumerate() {
         let number = spans.place(module, probe, plan, function, site)?;
-        spans.numbers.push(number);
+        spans.numbers.extend(number.map(|number| (index, number)));
     }
     Ok(spans)
 }
 
 impl Spans {
+    /// Emits a span and puts it at its site; its number, unless there is nothing to do.
     fn place(
         &mut self,
         module: &Module<'_>,
@@ -64,18 +66,23 @@ impl Spans {
         plan: &Plan<'_>,
         function: usize,
         site: &Found,
-    ) -> Result<u32, Diagnostic> {
+    ) -> Result<Option<u32>, Refused> {
         let number = self.next;
         let text = emit::run(probe, plan, site, number).map_err(|why| {
             let name = module.functions.get(function).map_or(nt_diag::Span::at(0), |f| f.name);
             let kernel = module.at(name);
-            Diagnostic::error("cannot-weave", name, format!("kernel `{kernel}` cannot be probed: {why}"))
+            Box::new(Diagnostic::error(
+                "cannot-weave",
+                name,
+                format!("kernel `{kernel}` cannot be probed: {why}"),
+            ))
         })?;
-        self.next += 1;
-        if !text.is_empty() {
-            self.edits.insert(site.offset, format!("/*nt:{number}{{*/{text}\n\t/*}}nt:{number}*/"));
+        if text.is_empty() {
+            return Ok(None);
         }
-        Ok(number)
+        self.next += 1;
+        self.edits.insert(site.offset, format!("/*nt:{number}{{*/{text}\n\t/*}}nt:{number}*/"));
+        Ok(Some(number))
     }
 }
 

@@ -10,15 +10,16 @@
 //! What the assembler would refuse later is refused here, with the builtin's name and both versions. `.version` may be
 //! raised, which alone changes no machine code; `.target` is what the code was made for and stays.
 
+use crate::Refused;
 use crate::context::{Context, Fill};
 use crate::emit::live;
 use crate::sites::{Found, Kind};
 use crate::{Parameter, Raised, Site, UsedMap, WovenKernel};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::Prepared;
-use nt_ir::program::{Builtin, Op, Program, StateId, Unit};
-use nt_ptx::syntax::{Function, Module};
-use nt_ptx::version::{Pair, parameter_limit};
+use nt_ir::program::{Builtin, Op, Program, Unit};
+use nt_ptx::syntax::{Function, Module, Version};
+use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
 use nt_ptx::{Edits, ModuleInfo, identifiers_with_prefix};
 
 /// What is decided about a kernel before any text is made.
@@ -88,10 +89,10 @@ pub(crate) fn run<'a>(
     prefix: &'a str,
     function: usize,
     sites: &[Found],
-) -> Result<Plan<'a>, Diagnostic> {
+) -> Result<Plan<'a>, Refused> {
     let program = &probe.program;
     let Some(entry) = module.functions.get(function) else {
-        return Err(Diagnostic::error("no-kernel", Span::at(0), "no such kernel"));
+        return Err(Box::new(Diagnostic::error("no-kernel", Span::at(0), "no such kernel")));
     };
     let mut fired: Vec<usize> = sites.iter().flat_map(|site| site.probes.iter().copied()).collect();
     fired.sort_unstable();
@@ -103,17 +104,15 @@ pub(crate) fn run<'a>(
     let context = Context::lay_out(program, &probe.layouts, &maps, uses.contains(&Builtin::Launch), prefix);
 
     let mut needs = Needs::default();
-    for &builtin in &uses {
-        let (version, target, name) = requirement(builtin);
-        check_target(module, entry, name, target)?;
-        needs.at_least(version, format!("`{name}`"));
+    for (name, read) in uses.iter().filter_map(|&builtin| requirement(builtin)) {
+        check_need(module, entry, &format!("`{name}`"), read, &mut needs)?;
     }
     if sites.iter().any(|site| elects_by_mask(program, site)) {
-        check_target(module, entry, "activemask", 30)?;
-        needs.at_least((6, 2), "`activemask`, which elects the lane that saves");
+        let what = "`activemask`, which elects the lane that saves,";
+        check_need(module, entry, what, ACTIVEMASK, &mut needs)?;
     }
     check_parameters(module, entry, context.size, &mut needs)?;
-    check_shadows(info, function, sites, &uses)?;
+    check_shadows(info, function, sites)?;
     Ok(Plan { prefix, states, context, maps, block: required_block(module, entry), needs })
 }
 
@@ -121,9 +120,14 @@ pub(crate) fn run<'a>(
 fn keep_states(program: &Program, fired: &[usize]) -> Vec<Keep> {
     let probes = || fired.iter().filter_map(|&probe| program.probes.get(probe));
     let mut keep: Vec<Keep> = program.states.iter().map(|_| Keep::Nowhere).collect();
-    let assigned = |state: StateId| {
-        probes().any(|p| p.code.iter().any(|inst| matches!(inst.op, Op::WriteState(to, _) if to == state)))
-    };
+    let mut assigned = vec![false; keep.len()];
+    for inst in probes().flat_map(|probe| &probe.code) {
+        if let Op::WriteState(to, _) = inst.op
+            && let Some(slot) = assigned.get_mut(to.0 as usize)
+        {
+            *slot = true;
+        }
+    }
     // A read counts only if an effect depends on it, and an assignment is an effect only if its state is read:
     // what is known to be kept grows until nothing is added.
     loop {
@@ -136,7 +140,8 @@ fn keep_states(program: &Program, fired: &[usize]) -> Vec<Keep> {
                 if let Some(slot) =
                     keep.get_mut(state.0 as usize).filter(|slot| read && **slot == Keep::Nowhere)
                 {
-                    *slot = if assigned(state) { Keep::Register } else { Keep::Initial };
+                    let is_assigned = assigned.get(state.0 as usize) == Some(&true);
+                    *slot = if is_assigned { Keep::Register } else { Keep::Initial };
                     grown = true;
                 }
             }
@@ -180,29 +185,31 @@ fn uses(program: &Program, fired: &[usize], states: &[Keep]) -> Vec<Builtin> {
     uses
 }
 
-/// Least `.version`, least target, and what to call it (PTX ISA 9.0, chapter 10; `activemask`: 9.7.13).
-fn requirement(builtin: Builtin) -> (Pair, u32, &'static str) {
-    match builtin {
-        Builtin::Clock => ((2, 0), 20, "clock()"),
-        Builtin::ClockLow => ((1, 0), 10, "clock32()"),
-        Builtin::Time => ((3, 1), 30, "time()"),
-        Builtin::Cu => ((1, 3), 10, "cu"),
-        Builtin::Active => ((6, 2), 30, "active()"),
-        Builtin::ClusterId => ((7, 8), 90, "cluster.id"),
-        Builtin::ClusterRank => ((7, 8), 90, "cluster.rank"),
-        Builtin::Lane => ((1, 3), 10, "lane"),
-        Builtin::WarpSize => ((1, 0), 10, "warpsize"),
-        Builtin::Thread => ((2, 0), 20, "thread"),
-        Builtin::Block => ((2, 0), 20, "block"),
-        Builtin::Warp => ((2, 0), 20, "warp"),
-        Builtin::WarpInBlock => ((2, 0), 20, "wid"),
-        Builtin::Tid(_) => ((2, 0), 20, "tid"),
-        Builtin::Ntid(_) => ((2, 0), 20, "ntid"),
-        Builtin::Ctaid(_) => ((2, 0), 20, "ctaid"),
-        Builtin::Nctaid(_) => ((2, 0), 20, "nctaid"),
-        Builtin::Launch => ((1, 0), 10, "launch"),
-    }
+/// What a builtin is called in the language, and what it reads that not every version and target has.
+fn requirement(builtin: Builtin) -> Option<(&'static str, &'static str)> {
+    Some(match builtin {
+        Builtin::Clock => ("clock()", "%clock64"),
+        Builtin::Time => ("time()", "%globaltimer"),
+        Builtin::Active => ("active()", ACTIVEMASK),
+        Builtin::ClusterId => ("cluster.id", "%clusterid"),
+        Builtin::ClusterRank => ("cluster.rank", "%cluster_ctarank"),
+        Builtin::ClockLow
+        | Builtin::Cu
+        | Builtin::Lane
+        | Builtin::WarpSize
+        | Builtin::Thread
+        | Builtin::Block
+        | Builtin::Warp
+        | Builtin::WarpInBlock
+        | Builtin::Tid(_)
+        | Builtin::Ntid(_)
+        | Builtin::Ctaid(_)
+        | Builtin::Nctaid(_)
+        | Builtin::Launch => return None,
+    })
 }
+
+const ACTIVEMASK: &str = "activemask.b32";
 
 /// Does a span here read `activemask` to elect a lane?
 fn elects_by_mask(program: &Program, site: &Found) -> bool {
@@ -214,24 +221,37 @@ fn elects_by_mask(program: &Program, site: &Found) -> bool {
     })
 }
 
-/// Is the module made for a GPU that has what `name` needs? An architecture that is no `sm_N` is let pass.
-fn check_target(module: &Module<'_>, entry: &Function, name: &str, needed: u32) -> Result<(), Diagnostic> {
-    let Some(arch) = module.arch() else { return Ok(()) };
-    let digits: String =
-        arch.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
-    let Ok(number) = digits.parse::<u32>() else { return Ok(()) };
-    if needed <= number {
+/// Is the module made for a GPU that has what `what` reads? Notes the version. An architecture that no table knows is
+/// let pass: newer ones have what older ones have.
+fn check_need(
+    module: &Module<'_>,
+    entry: &Function,
+    what: &str,
+    read: &str,
+    needs: &mut Needs,
+) -> Result<(), Refused> {
+    let Some(need) = need(read) else { return Ok(()) };
+    needs.at_least(need.version, what.trim_end_matches(','));
+    let Some(arch) = module.arch().and_then(Arch::parse).filter(|&arch| !need.allows(arch)) else {
         return Ok(());
-    }
+    };
     let kernel = module.at(entry.name);
     let span = module.target.as_ref().map_or(entry.name, |target| target.span);
-    Err(Diagnostic::error(
-        "target-too-old",
-        span,
-        format!("`{name}` needs sm_{needed}, this module is for {arch}"),
-    )
-    .note_at(entry.name, format!("wanted in kernel `{kernel}`"))
-    .help(format!("compile for sm_{needed} or later, or choose kernels that do without it")))
+    let (version, target) = (need.version, need.target);
+    let has = module.version.map_or((0, 0), Version::pair);
+    Err(Box::new(
+        Diagnostic::error(
+            "target-too-old",
+            span,
+            format!("{what} needs sm_{target}, this module is for {arch}"),
+        )
+        .note_at(entry.name, format!("wanted in kernel `{kernel}`"))
+        .note(format!(
+            "it needs `.version {}.{}` too, of which this module says {}.{}; that alone could be raised",
+            version.0, version.1, has.0, has.1
+        ))
+        .help(format!("compile for sm_{target} or later, or choose kernels that do without it")),
+    ))
 }
 
 /// Is there room for the context behind the kernel's parameters?
@@ -240,49 +260,45 @@ fn check_parameters(
     entry: &Function,
     context: u32,
     needs: &mut Needs,
-) -> Result<(), Diagnostic> {
+) -> Result<(), Refused> {
     let taken = entry.params.iter().map(|param| param.offset.saturating_add(param.size)).max().unwrap_or(0);
     let total = taken.checked_next_multiple_of(8).and_then(|at| at.checked_add(context)).unwrap_or(u32::MAX);
-    let version = module.version.map_or((0, 0), |version| version.pair());
+    let version = module.version.map_or((0, 0), Version::pair);
     if total <= parameter_limit(version) {
         return Ok(());
     }
-    let raised = (8, 1);
+    let raised = LARGE_PARAMETERS;
     if total <= parameter_limit(raised) {
         needs.at_least(raised, format!("{total} bytes of parameters with the context"));
         return Ok(());
     }
     let limit = parameter_limit(version.max(raised));
     let name = module.at(entry.name);
-    Err(Diagnostic::error(
-        "no-room-for-context",
-        entry.name,
-        format!("kernel `{name}` has no room for one parameter more"),
-    )
-    .label(format!(
-        "{taken} bytes of parameters and {context} of context make {total}, the limit is {limit}"
-    )))
+    Err(Box::new(
+        Diagnostic::error(
+            "no-room-for-context",
+            entry.name,
+            format!("kernel `{name}` has no room for one parameter more"),
+        )
+        .label(format!(
+            "{taken} bytes of parameters and {context} of context make {total}, the limit is {limit}"
+        )),
+    ))
 }
 
 /// A program may declare a register by the name of a special one, in an inner scope; a probe would read that instead.
-fn check_shadows(
-    info: &ModuleInfo<'_>,
-    function: usize,
-    sites: &[Found],
-    uses: &[Builtin],
-) -> Result<(), Diagnostic> {
-    let _ = uses;
+fn check_shadows(info: &ModuleInfo<'_>, function: usize, sites: &[Found]) -> Result<(), Refused> {
     for site in sites {
         for name in crate::emit::SPECIAL_REGISTERS {
             let Some(shadow) = info.declared_at(function, site.offset, name) else { continue };
-            return Err(Diagnostic::error(
+            return Err(Box::new(Diagnostic::error(
                 "special-register-shadowed",
                 shadow.at,
                 format!("`{name}` is a register here"),
             )
             .label(
                 "the kernel cannot be probed: inserted code would read it instead of the special register",
-            ));
+            )));
         }
     }
     Ok(())
@@ -300,16 +316,18 @@ fn required_block(module: &Module<'_>, entry: &Function) -> Option<[u32; 3]> {
 }
 
 /// Raises `.version` to what was woven in needs.
+///
+/// The edit covers the whole directive: ptxas looks for `.version N` before it knows what a comment is, and finds
+/// none in `.version /*…*/N` (tried with 13.0).
 pub(crate) fn raise_version(module: &Module<'_>, needs: &Needs, edits: &mut Edits) -> Option<Raised> {
     let version = module.version?;
     let (from, to) = (version.pair(), needs.version);
     if to <= from {
         return None;
     }
-    edits.replace(
-        version.number,
-        crate::place::replacement(module.at(version.number), &format!("{}.{}", to.0, to.1)),
-    );
+    let directive = module.items.iter().find(|item| item.span.contains(version.number))?.span;
+    let raised = format!(".version {}.{}", to.0, to.1);
+    edits.replace(directive, crate::place::replacement(module.at(directive), &raised));
     Some(Raised { from, to, reason: needs.reason.clone() })
 }
 
@@ -336,7 +354,7 @@ impl Plan<'_> {
             maps: self.maps.iter().filter_map(used).collect(),
             sites,
             limits: probe.program.limits.clone(),
-            minimum_version: self.needs.version.max(module.version.map_or((0, 0), |version| version.pair())),
+            minimum_version: self.needs.version.max(module.version.map_or((0, 0), Version::pair)),
         }
     }
 

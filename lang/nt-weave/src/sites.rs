@@ -160,7 +160,7 @@ pub(crate) fn find(
 /// All sites of a kernel, whatever a program asks for, for listings. The numbers count within the kernel.
 pub fn list_sites(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Vec<Site> {
     let found = find(module, info, &[Point { probe: 0, entry: true, exit: true }], function);
-    let numbers: Vec<u32> = (0..).take(found.len()).collect();
+    let numbers: Vec<(usize, u32)> = (0..).take(found.len()).zip(0..).collect();
     describe(module, &found, &numbers, &SourceFiles::of(module), &mut Places::new(module.text))
 }
 
@@ -177,24 +177,25 @@ fn first_loc(module: &Module<'_>, entry: &nt_ptx::syntax::Function) -> Option<Sp
     loc
 }
 
-/// What is told of sites, whose spans got `numbers`.
+/// What is told of those sites that have a span, given as index and number.
 pub(crate) fn describe(
     module: &Module<'_>,
     found: &[Found],
-    numbers: &[u32],
+    numbers: &[(usize, u32)],
     files: &SourceFiles<'_>,
     places: &mut Places<'_>,
 ) -> Vec<Site> {
-    let describe = |(site, &id): (&Found, &u32)| {
+    let describe = |&(index, id): &(usize, u32)| {
+        let site = found.get(index)?;
         let opcode = match site.statement.and_then(|at| module.statements.get(at as usize)).map(|s| s.kind) {
             Some(StatementKind::Instruction(instruction)) => module.at(instruction.opcode).to_owned(),
             _ => String::new(),
         };
         let (line, column) = places.position(site.offset);
         let source = site.loc.and_then(|loc| files.place(module.at(loc)));
-        Site { id, kind: site.kind, opcode, line, column, source, guard: site.guard.clone() }
+        Some(Site { id, kind: site.kind, opcode, line, column, source, guard: site.guard.clone() })
     };
-    found.iter().zip(numbers).map(describe).collect()
+    numbers.iter().filter_map(describe).collect()
 }
 
 /// Lines and columns of rising offsets, found in one walk: a module of megabytes may be one line.

@@ -98,23 +98,11 @@ impl<'a> Span<'a> {
         })
     }
 
-    /// A clock, or the mask of active lanes, now.
-    pub(super) fn read_moment(
-        &mut self,
-        p: usize,
-        builtin: Builtin,
-        value: ValueId,
-    ) -> Result<Operand<'a>, Refusal> {
-        Ok(match builtin {
-            Builtin::Clock => self.read(Class::B64, "mov.u64", "%clock64"),
-            Builtin::ClockLow => self.read(Class::B32, "mov.u32", "%clock"),
-            Builtin::Time => self.read(Class::B64, "mov.u64", "%globaltimer"),
-            _ => {
-                let predicate = self.predicate_of_active(p, value);
-                let mask = self.mask(predicate)?;
-                self.op(Class::B64, "cvt.u64.u32", &[mask])
-            }
-        })
+    /// The mask of the lanes that run this probe.
+    pub(super) fn active(&mut self, p: usize, value: ValueId) -> Result<Operand<'a>, Refusal> {
+        let predicate = self.predicate_of_active(p, value);
+        let mask = self.mask(predicate)?;
+        Ok(self.op(Class::B64, "cvt.u64.u32", &[mask]))
     }
 
     /// The predicate whose lanes `active` counts; none where the predicate itself is made of that value.
@@ -124,22 +112,12 @@ impl<'a> Span<'a> {
         (inside.get(value.0 as usize) != Some(&true)).then_some((p, predicate))
     }
 
-    /// Computes the predicate that [`Span::read_moment`] will need.
-    pub(super) fn demand_predicate_of(&mut self, p: usize, value: ValueId) -> Result<(), Refusal> {
-        match self.predicate_of_active(p, value) {
-            Some((p, predicate)) => self.demand(p, &[predicate]),
-            None => Ok(()),
-        }
-    }
-
-    fn read(&mut self, class: Class, opcode: &str, register: &str) -> Operand<'a> {
-        let value = self.temp(class);
-        self.line(format_args!("{opcode} {value}, {register};"));
-        value
-    }
-
     fn special(&mut self, name: &'static str) -> Operand<'a> {
-        self.once(Known::Special(name), |span| span.read(Class::B32, "mov.u32", name))
+        self.once(Known::Special(name), |span| {
+            let value = span.temp(Class::B32);
+            span.line(format_args!("mov.u32 {value}, {name};"));
+            value
+        })
     }
 
     /// What `make` makes, unless it is there.

@@ -11,7 +11,7 @@ pub(crate) fn mark(probe: &Probe, states: &[Keep]) -> Vec<bool> {
         match &inst.op {
             Op::Save { values, .. } => roots.extend(values.iter().map(|&(_, value)| value)),
             Op::WriteState(state, value) if states.get(state.0 as usize) == Some(&Keep::Register) => {
-                roots.push(*value)
+                roots.push(*value);
             }
             _ => continue,
         }

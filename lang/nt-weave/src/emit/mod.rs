@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Only what an effect depends on is computed, and where it is needed: what a save alone wants is computed behind the
-//! branch to it. The four things whose *moment* matters are done at their place instead: clocks and `active` at the
-//! top, reads of a state that is assigned later in the span, and assignments.
+//! branch to it. The things whose *moment* matters are done at their place instead: clocks at the top, then `active`,
+//! reads of a state that is assigned later in the span, and assignments.
 //!
 //! Costs and alternatives were measured; `docs/injection.md`, "Primitives", has the numbers.
 
@@ -80,8 +80,8 @@ pub(crate) fn run(probe: &Prepared, plan: &Plan<'_>, site: &Found, number: u32) 
 
     let end = span.label();
     let guarded = span.branch_around(end);
-    span.initialise_states()?;
-    span.read_moments()?;
+    span.read_clocks();
+    span.initialise_states();
     span.run_states()?;
     span.save_all(end, guarded)?;
     Ok(span.finish())
@@ -100,9 +100,9 @@ impl<'a> Span<'a> {
     }
 
     /// The initial values of states, at the kernel's first span.
-    fn initialise_states(&mut self) -> Result<(), Refusal> {
+    fn initialise_states(&mut self) {
         if self.site.kind != Kind::Entry {
-            return Ok(());
+            return;
         }
         for number in 0..self.plan.states.len() {
             let state = StateId(number as u32);
@@ -113,7 +113,6 @@ impl<'a> Span<'a> {
             let (register, initial) = (self.state(state), Operand::number(declared.ty, declared.init));
             self.copy(register, initial, declared.ty);
         }
-        Ok(())
     }
 
     /// Is the state assigned in every lane before anything here reads it? Then its initial value is never seen.
@@ -127,31 +126,46 @@ impl<'a> Span<'a> {
         first.is_some_and(|inst| matches!(inst.op, Op::WriteState(..)) && inst.guard.is_none())
     }
 
-    /// Reads what changes from moment to moment: clocks, then the mask of active lanes.
-    fn read_moments(&mut self) -> Result<(), Refusal> {
-        for wanted in [true, false] {
-            for p in 0..self.probes.len() {
-                let live = self.live(p);
-                for inst in self.code(p) {
-                    let (Op::Builtin(builtin), Some(result)) = (&inst.op, inst.result) else { continue };
-                    let is_clock = matches!(builtin, Builtin::Clock | Builtin::ClockLow | Builtin::Time);
-                    let is_moment = is_clock || *builtin == Builtin::Active;
-                    if !is_moment || is_clock != wanted || live.get(result.0 as usize) != Some(&true) {
-                        continue;
-                    }
-                    if *builtin == Builtin::Active {
-                        self.demand_predicate_of(p, result)?;
-                    }
-                    let read = self.read_moment(p, *builtin, result)?;
-                    self.set(p, result, read);
+    /// Reads the clocks, before all else that takes time.
+    fn read_clocks(&mut self) {
+        for p in 0..self.probes.len() {
+            let live = self.live(p);
+            for inst in self.code(p) {
+                let (Op::Builtin(builtin), Some(result)) = (&inst.op, inst.result) else { continue };
+                let (opcode, register) = match builtin {
+                    Builtin::Clock => ("mov.u64", "%clock64"),
+                    Builtin::ClockLow => ("mov.u32", "%clock"),
+                    Builtin::Time => ("mov.u64", "%globaltimer"),
+                    _ => continue,
+                };
+                if live.get(result.0 as usize) != Some(&true) {
+                    continue;
                 }
+                let value = match self.lands_in(p, result) {
+                    Some(state) => self.state(state),
+                    None => self.temp(Class::of(builtin.ty())),
+                };
+                self.line(format_args!("{opcode} {value}, {register};"));
+                self.set(p, result, value);
             }
         }
-        Ok(())
+    }
+
+    /// The state that a value is assigned to, if that is all that happens to this state here: then it is computed
+    /// there.
+    fn lands_in(&self, p: usize, value: ValueId) -> Option<StateId> {
+        let state = self.code(p).iter().find_map(|inst| match inst.op {
+            Op::WriteState(state, from) if from == value && inst.guard.is_none() => Some(state),
+            _ => None,
+        })?;
+        let touches = |inst: &&Inst| matches!(inst.op, Op::ReadState(s) | Op::WriteState(s, _) if s == state);
+        let touched = self.probes.iter().flat_map(|probe| &probe.code).filter(touches).count();
+        let kept = self.plan.states.get(state.0 as usize) == Some(&Keep::Register);
+        (kept && touched == 1).then_some(state)
     }
 
     /// The code of all probes in order, for its states: assignments are done, and a value that is read is copied if
-    /// it changes further on.
+    /// it changes further on. The mask of active lanes is read here too, before any branch of ours parts them.
     fn run_states(&mut self) -> Result<(), Refusal> {
         for p in 0..self.probes.len() {
             let live = self.live(p);
@@ -166,6 +180,14 @@ impl<'a> Span<'a> {
                         self.set(p, result, read);
                     }
                     Op::WriteState(state, value) => self.write_state(p, inst, state, value)?,
+                    Op::Builtin(Builtin::Active) => {
+                        let Some(result) = inst.result.filter(|r| live.get(r.0 as usize) == Some(&true))
+                        else {
+                            continue;
+                        };
+                        let mask = self.active(p, result)?;
+                        self.set(p, result, mask);
+                    }
                     _ => {}
                 }
             }
@@ -201,6 +223,8 @@ impl<'a> Span<'a> {
         self.demand(p, &[value])?;
         let (register, value) = (self.state(state), self.value(p, value)?);
         match guard {
+            // It was computed there.
+            _ if value == register => {}
             None => self.copy(register, value, ty),
             Some(guard) => {
                 let value = self.register(value, ty);
@@ -394,6 +418,7 @@ enum When<'a> {
 }
 
 /// See [`Span::enter`].
+#[derive(Debug, Clone, Copy)]
 struct Mark {
     computed: usize,
     known: usize,

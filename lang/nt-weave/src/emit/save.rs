@@ -31,7 +31,15 @@ struct Region<'a> {
     predicate: Option<(usize, ValueId)>,
     /// `None` where the election has seen to it.
     guard: Option<ValueId>,
-    saves: Vec<(usize, MapId, &'a [(u32, ValueId)])>,
+    saves: Vec<Save<'a>>,
+}
+
+/// One `save` of a probe.
+#[derive(Clone, Copy)]
+struct Save<'a> {
+    probe: usize,
+    map: MapId,
+    values: &'a [(u32, ValueId)],
 }
 
 impl Region<'_> {
@@ -68,6 +76,12 @@ impl<'a> Span<'a> {
             self.elected(region.unit, region.predicate)?;
         }
         let count = regions.len();
+        if 1 < count {
+            // What is computed behind one branch is not there behind the next.
+            for region in &regions {
+                self.index(region.unit);
+            }
+        }
         let mut end_is_used = guarded;
         for (number, region) in regions.into_iter().enumerate() {
             let last = number + 1 == count;
@@ -95,7 +109,7 @@ impl<'a> Span<'a> {
                 let predicate = probe.predicate.filter(|_| unit == Unit::Warp).map(|value| (p, value));
                 // A lane is elected among those in which the predicate holds.
                 let guard = inst.guard.filter(|&guard| Some((p, guard)) != predicate);
-                let save = (p, *map, values.as_slice());
+                let save = Save { probe: p, map: *map, values };
                 match regions.last_mut() {
                     Some(last) if last.takes(unit, p, predicate, guard) => last.saves.push(save),
                     _ => regions.push(Region { unit, probe: p, predicate, guard, saves: vec![save] }),
@@ -121,15 +135,15 @@ impl<'a> Span<'a> {
         let mark = self.enter();
         let index = self.index(region.unit);
         let mut checked: Option<MapId> = None;
-        for &(p, map, values) in &region.saves {
-            let number = self.map_number(map)?;
-            if checked != Some(map) {
+        for &save in &region.saves {
+            let number = self.map_number(save.map)?;
+            if checked != Some(save.map) {
                 let capacity = self.context_word(Fill::Capacity(number))?;
                 let full = self.op(Class::Pred, "setp.ge.u64", &[index, capacity]);
                 self.line(format_args!("@{full} bra {target};"));
-                checked = Some(map);
+                checked = Some(save.map);
             }
-            self.save(p, map, number, index, values)?;
+            self.save(save, number, index)?;
         }
         self.leave(mark);
         Ok(true)
@@ -141,25 +155,17 @@ impl<'a> Span<'a> {
         number.and_then(|n| u32::try_from(n).ok()).ok_or_else(|| "its context has no such map".into())
     }
 
-    fn save(
-        &mut self,
-        p: usize,
-        map: MapId,
-        number: u32,
-        index: Operand<'a>,
-        values: &'a [(u32, ValueId)],
-    ) -> Result<(), Refusal> {
-        let probe = self.probe;
-        let (Some(declared), Some(layout)) =
-            (probe.program.maps.get(map.0 as usize), probe.layouts.get(map.0 as usize))
-        else {
+    fn save(&mut self, save: Save<'a>, number: u32, index: Operand<'a>) -> Result<(), Refusal> {
+        let (p, map) = (save.probe, save.map.0 as usize);
+        let (program, layouts) = (&self.probe.program, &self.probe.layouts);
+        let (Some(declared), Some(layout)) = (program.maps.get(map), layouts.get(map)) else {
             return Err("its program has no such map".into());
         };
-        let roots: Vec<ValueId> = values.iter().map(|&(_, value)| value).collect();
+        let roots: Vec<ValueId> = save.values.iter().map(|&(_, value)| value).collect();
         self.demand(p, &roots)?;
 
-        let mut pieces = Vec::with_capacity(values.len() + 1);
-        for &(field, value) in values {
+        let mut pieces = Vec::with_capacity(save.values.len() + 1);
+        for &(field, value) in save.values {
             let (Some(slot), Some(stored)) =
                 (layout.slots.get(field as usize), declared.fields.get(field as usize))
             else {
