@@ -207,11 +207,16 @@ impl<'b> Frames<'b> {
     fn take(&mut self, at: usize, whole: &Whole<'b>) -> (Option<Trouble>, Result<Frame<'b>, Trouble>) {
         let Whole { head, body, next } = *whole;
         let (position, sequence) = (at as u64, head.sequence);
-        let gap = (sequence != self.next).then_some(Trouble::Gap {
-            at: position,
-            expected: self.next,
-            found: sequence,
-        });
+        let gap = if head.kind == Kind::Start && sequence == 0 {
+            // Files may be joined by `cat`: another one begins here.
+            (self.next != 0 && !self.ended).then_some(Trouble::Cut { frame: self.next, at: position })
+        } else {
+            (sequence != self.next).then_some(Trouble::Gap {
+                at: position,
+                expected: self.next,
+                found: sequence,
+            })
+        };
         self.at = next;
         self.next = sequence.wrapping_add(1);
         self.ended = head.kind == Kind::End;

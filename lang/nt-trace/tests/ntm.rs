@@ -1,0 +1,204 @@
+//! Manifests: their text, and that a reader may rely on what was parsed.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first thing that is wrong")]
+
+use nt_trace::Manifest;
+use nt_trace::ntm::{
+    Column, Context, ContextSlot, Error, Field, Fill, Kernel, Limits, Map, Param, Presence, Probe, Refused,
+    Resources, SCHEMA, Site, Source, Type, Unit,
+};
+
+/// block_sched in a kernel of two parameters.
+fn example() -> Manifest {
+    let field = |name: &str, ty: Type, offset| Field { name: name.to_owned(), ty, offset, size: ty.size() };
+    let map = Map {
+        name: "block_sched".to_owned(),
+        unit: Unit::Warp,
+        columnar: false,
+        stride: 16,
+        fields: vec![field("end", Type::U64, 0), field("cu", Type::U32, 12)],
+        presence: Presence::Bit { field: 1, bit: 31 },
+        columns: vec![Column { name: "cu".to_owned(), ty: Type::U32, source: Source::Field(1) }],
+    };
+    let kernel = Kernel {
+        name: "fill".to_owned(),
+        params: vec![Param { offset: 0, size: 8 }, Param { offset: 8, size: 4 }],
+        context: Context {
+            size: 24,
+            slots: vec![
+                ContextSlot { offset: 0, fill: Fill::Zero },
+                ContextSlot { offset: 8, fill: Fill::Base { map: 0 } },
+                ContextSlot { offset: 16, fill: Fill::Capacity { map: 0 } },
+            ],
+        },
+        maps: vec![map],
+        sites: vec![Site {
+            id: 1,
+            kind: "kernel:exit".to_owned(),
+            opcode: "ret".to_owned(),
+            line: 41,
+            column: 2,
+            file: None,
+            source_line: None,
+        }],
+        limits: Limits { launch_cycles: Some(1 << 32) },
+        before: None,
+        after: Some(Resources { registers: 10, ..Resources::default() }),
+    };
+    Manifest {
+        schema: SCHEMA,
+        tool: "0.1.0".to_owned(),
+        probe: Probe { name: "block_sched".to_owned(), hash: "9f".to_owned() },
+        original: "51".to_owned(),
+        target: "sm_90".to_owned(),
+        woven_bytes: 4711,
+        kernels: vec![kernel],
+        refused: vec![Refused { name: "spin".to_owned(), reason: "an indirect call".to_owned() }],
+    }
+}
+
+/// What `docs/formats.md` promises, key by key.
+const TEXT: &str = r#"{"schema":1,"tool":"0.1.0","probe":{"name":"block_sched","hash":"9f"},"original":"51","target":"sm_90","woven_bytes":4711,"kernels":[{"name":"fill","params":[{"offset":0,"size":8},{"offset":8,"size":4}],"context":{"size":24,"slots":[{"offset":0,"fill":"zero"},{"offset":8,"fill":"base","map":0},{"offset":16,"fill":"capacity","map":0}]},"maps":[{"name":"block_sched","unit":"warp","columnar":false,"stride":16,"fields":[{"name":"end","type":"u64","offset":0,"size":8},{"name":"cu","type":"u32","offset":12,"size":4}],"presence":{"bit":{"field":1,"bit":31}},"columns":[{"name":"cu","type":"u32","source":{"field":1}}]}],"sites":[{"id":1,"kind":"kernel:exit","opcode":"ret","line":41,"column":2,"file":null,"source_line":null}],"limits":{"launch_cycles":4294967296},"before":null,"after":{"registers":10,"spill_stores":0,"spill_loads":0,"shared":0,"stack":0}}],"refused":[]}"#;
+
+#[test]
+fn the_text_is_the_documented_one() {
+    assert_eq!(String::from_utf8(example().entry("fill").unwrap()).unwrap(), TEXT);
+    assert_eq!(example().entry("spin"), None);
+    let pretty = example().to_json();
+    assert!(
+        pretty.starts_with("{\n  \"schema\": 1,\n  \"tool\": \"0.1.0\",\n") && pretty.ends_with("}\n"),
+        "{pretty}"
+    );
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    assert_eq!(Manifest::parse(example().to_json().as_bytes()), Ok(example()));
+    let alone = Manifest { refused: Vec::new(), ..example() };
+    assert_eq!(Manifest::parse(TEXT.as_bytes()), Ok(alone));
+}
+
+#[test]
+fn a_presence_byte_and_a_difference() {
+    let text = TEXT
+        .replace(r#"{"bit":{"field":1,"bit":31}}"#, r#"{"byte":{"offset":8}}"#)
+        .replace(r#""source":{"field":1}"#, r#""source":{"difference":[0,1]}"#);
+    let manifest = Manifest::parse(text.as_bytes()).unwrap();
+    let map = &manifest.kernels[0].maps[0];
+    assert_eq!(map.presence, Presence::Byte { offset: 8 });
+    assert_eq!(map.columns[0].source, Source::Difference(0, 1));
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let check = |from: &str, to: &str, expected: &str| {
+        let text = TEXT.replacen(from, to, 1);
+        assert_ne!(text, TEXT, "{from}");
+        match Manifest::parse(text.as_bytes()) {
+            Err(Error::Unsound(why)) => assert_eq!(why, expected),
+            other => panic!("{to}: {other:?}"),
+        }
+    };
+    let field = r#"{"name":"cu","type":"u32","offset":12,"size":4}"#;
+    let map = "map `block_sched`: ";
+    check(field, &field.replace("12", "13"), &format!("{map}field `cu` of 4 bytes at 13 in a record of 16"));
+    check(
+        field,
+        &field.replace("12", "4294967295"),
+        &format!("{map}field `cu` of 4 bytes at 4294967295 in a record of 16"),
+    );
+    check(field, &field.replace("u32", "u64"), &format!("{map}field `cu`: 4 bytes for a u64"));
+    check(field, &field.replace("cu", "end"), &format!("{map}two fields `end`"));
+    check(r#""bit":31"#, r#""bit":32"#, &format!("{map}bit 32 of field 1 is to tell presence"));
+    check(
+        r#"{"bit":{"field":1,"#,
+        r#"{"bit":{"field":2,"#,
+        &format!("{map}bit 31 of field 2 is to tell presence"),
+    );
+    check(
+        r#"{"bit":{"field":1,"bit":31}}"#,
+        r#"{"byte":{"offset":16}}"#,
+        &format!("{map}the byte that tells presence of 1 bytes at 16 in a record of 16"),
+    );
+    check(
+        r#""source":{"field":1}"#,
+        r#""source":{"field":2}"#,
+        &format!("{map}column `cu` is made of field 2"),
+    );
+    check(
+        r#"{"name":"cu","type":"u32","source""#,
+        r#"{"name":"cu","type":"f32","source""#,
+        &format!("{map}column `cu`: a f32 cannot be had of what is stored"),
+    );
+    check(r#""base","map":0"#, r#""base","map":1"#, "kernel `fill`: the context names map 1 of 1");
+    check(
+        r#""offset":16,"fill""#,
+        r#""offset":24,"fill""#,
+        "kernel `fill`: slot at 24 of a context of 24 bytes",
+    );
+    check(
+        r#""offset":16,"fill""#,
+        r#""offset":12,"fill""#,
+        "kernel `fill`: slot at 12 of a context of 24 bytes",
+    );
+}
+
+#[test]
+fn another_schema_is_refused_by_number_whatever_its_shape() {
+    assert_eq!(Manifest::parse(br#"{"schema":99,"all":"new"}"#), Err(Error::Schema(99)));
+    assert!(matches!(Manifest::parse(b"{}"), Err(Error::Json(_))));
+    assert!(matches!(Manifest::parse(b""), Err(Error::Json(_))));
+    assert!(matches!(Manifest::parse(&[b'['; 100_000]), Err(Error::Json(_))));
+}
+
+#[test]
+fn changed_bytes_never_panic() {
+    for at in 0..TEXT.len() {
+        for byte in [b'"', b'9', b'}', 0xff, b'-'] {
+            let mut text = TEXT.as_bytes().to_vec();
+            text[at] = byte;
+            let _ = Manifest::parse(&text);
+        }
+        let _ = Manifest::parse(&TEXT.as_bytes()[..at]);
+    }
+}
+
+#[test]
+fn the_hook_gets_what_the_manifest_says() {
+    use nt_wire::message;
+    let twin = example().kernels[0].twin(17, vec![1]);
+    let slot = |offset, fill| message::Slot { offset, fill };
+    assert_eq!(
+        twin,
+        message::Twin {
+            size: 17,
+            params: vec![message::Param { offset: 0, size: 8 }, message::Param { offset: 8, size: 4 }],
+            context: 24,
+            slots: vec![
+                slot(0, message::Fill::Zero),
+                slot(8, message::Fill::Base(0)),
+                slot(16, message::Fill::Capacity(0)),
+            ],
+            maps: vec![message::MapShape { unit: message::Unit::Warp, stride: 16 }],
+            manifest: vec![1],
+        }
+    );
+}
+
+#[test]
+fn the_layout_of_the_ir_goes_into_the_manifest() {
+    use nt_ir::{layout, program};
+    let text = "program \"p\"\nmap m: array<warp> { end: u64, elapsed: u32, cu: u32 }\n  show { start: u64 = end - elapsed, cu: u32 = cu }\n";
+    let (program, found) = nt_ir::text::parse(text);
+    assert!(!found.has_errors());
+    let program: program::Program = program.unwrap();
+    // Fields by falling size: 8 + 4 + 4 = 16 bytes; the top bit of `cu` tells presence.
+    let map = Map::of(&program.maps[0], &layout::lay_out(&program.maps[0], Some(2)));
+    let fields: Vec<_> = map.fields.iter().map(|f| (f.name.as_str(), f.offset, f.size)).collect();
+    assert_eq!(fields, [("end", 0, 8), ("elapsed", 8, 4), ("cu", 12, 4)]);
+    assert_eq!((map.stride, map.presence), (16, Presence::Bit { field: 2, bit: 31 }));
+    assert_eq!(map.columns[0].source, Source::Difference(0, 1));
+    // Without a bounded field a byte more, and the record is padded to 32.
+    let map = Map::of(&program.maps[0], &layout::lay_out(&program.maps[0], None));
+    assert_eq!((map.stride, map.presence), (32, Presence::Byte { offset: 16 }));
+}
