@@ -24,7 +24,9 @@ pub enum TokenKind {
     #[regex(r"\.[A-Za-z0-9_$]+(::[A-Za-z0-9_$]+)*")]
     Dotted,
     /// `12`, `0x1FU`, `0f3F800000`, `8.5`, `1e-3`; letters that do not belong there are part of it.
-    #[regex(r"[0-9][0-9A-Za-z_]*(\.[0-9]*)?([eE][+-][0-9]+)?")]
+    #[regex(r"[0-9][0-9A-Za-z_]*")]
+    #[regex(r"[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?")]
+    #[regex(r"[0-9]+[eE][+-][0-9]+")]
     Number,
     /// `"nounroll"`, quotes included. PTX has no escapes, and a line end may stand in it.
     #[token("\"", string)]

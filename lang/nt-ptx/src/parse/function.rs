@@ -36,8 +36,7 @@ impl Reader<'_> {
         let returns = self.is(TokenKind::OpenParen).then(|| self.params().0);
         self.directives(&mut directives);
         let Some(name) = self.take_if(TokenKind::Name) else {
-            let message = format!("expected the name of a function, found {}", self.next_text());
-            self.error("expected-name", self.span, message);
+            self.expected("expected-name", self.span, "the name of a function");
             self.skip_to_item();
             return ItemKind::Unknown;
         };
@@ -55,9 +54,7 @@ impl Reader<'_> {
                 None
             }
             _ => {
-                let message =
-                    format!("expected `{{` or `;` behind a function's head, found {}", self.next_text());
-                self.error("expected-body", self.span, message);
+                self.expected("expected-body", self.span, "`{` or `;` behind a function's head");
                 self.skip_to_item();
                 None
             }
@@ -153,9 +150,7 @@ impl Reader<'_> {
                 TokenKind::OpenBracket => elements = elements.saturating_mul(self.bound()),
                 TokenKind::Name if name.is_none() => name = Some(self.take()),
                 _ => {
-                    let message =
-                        format!("expected `,` or `)` in a list of parameters, found {}", self.next_text());
-                    self.error("bad-parameter", self.span, message);
+                    self.expected("bad-parameter", self.span, "`,` or `)` in a list of parameters");
                     while !matches!(
                         self.next,
                         None | Some(

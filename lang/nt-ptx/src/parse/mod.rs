@@ -127,6 +127,14 @@ impl<'s> Reader<'s> {
         self.report(Diagnostic::error(slug, span, message));
     }
 
+    /// "expected this, found that", at `span`; in silence if that is a bad token, of which all is said.
+    fn expected(&mut self, slug: &'static str, span: Span, what: &str) {
+        if !self.is(TokenKind::Bad) {
+            let message = format!("expected {what}, found {}", self.next_text());
+            self.error(slug, span, message);
+        }
+    }
+
     /// The text of a span.
     fn at(&self, span: Span) -> &'s str {
         self.module.at(span)
@@ -183,6 +191,9 @@ impl<'s> Reader<'s> {
                 return;
             };
             if kind.is_comment() {
+                if kind == TokenKind::LineMarker {
+                    self.string(span);
+                }
                 continue;
             }
             (self.next, self.span) = (Some(kind), span);
@@ -226,7 +237,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// ptxas refuses letters beyond ASCII in strings too.
+    /// ptxas refuses letters beyond ASCII in strings, those of line markers too.
     fn string(&mut self, span: Span) {
         let text = self.at(span);
         if let Some((at, c)) = text.char_indices().find(|(_, c)| !c.is_ascii()) {

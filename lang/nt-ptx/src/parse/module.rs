@@ -33,8 +33,7 @@ impl Reader<'_> {
                     ItemKind::Unknown
                 }
                 _ => {
-                    let message = format!("expected a directive of module level, found {}", self.next_text());
-                    self.error("expected-item", start, message);
+                    self.expected("expected-item", start, "a directive of module level");
                     self.take();
                     self.skip_to_item();
                     ItemKind::Unknown
@@ -52,8 +51,7 @@ impl Reader<'_> {
     fn no_ptx(&mut self) {
         let text = self.module.text;
         let first = text.len() - text.trim_start().len();
-        let line = text.trim_start().lines().next().unwrap_or("");
-        let shown = Span::from(first..first + line.chars().take(40).map(char::len_utf8).sum::<usize>());
+        let shown = self.tokens.find(|(kind, _)| !kind.is_comment()).map_or(Span::at(0), |(_, span)| span);
         let d = Diagnostic::error("not-ptx", shown, "this is no PTX: there is no `.version` in it");
         self.report(d.help("PTX begins with `.version M.N` and `.target sm_NN`"));
         let whole = Span::from(first..text.trim_end().len().max(first));
@@ -75,8 +73,7 @@ impl Reader<'_> {
         let kind = self.item(start);
         self.item_from(start, kind);
         if !self.is_dotted(".target") {
-            let message = format!("expected `.target` behind `.version`, found {}", self.next_text());
-            self.error("no-target", self.span, message);
+            self.expected("no-target", self.span, "`.target` behind `.version`");
         }
     }
 
@@ -92,8 +89,7 @@ impl Reader<'_> {
             ".global" | ".const" | ".shared" | ".local" | ".param" | ".reg" | ".tex" | ".texref"
             | ".samplerref" | ".surfref" => self.variable(),
             _ if linkage.is_some() => {
-                let message = format!("expected a function or a variable, found {}", self.next_text());
-                self.error("expected-item", self.span, message);
+                self.expected("expected-item", self.span, "a function or a variable");
                 self.skip_to_item();
                 ItemKind::Unknown
             }
@@ -152,8 +148,7 @@ impl Reader<'_> {
                 self.module.version.get_or_insert(Version { major, minor, number });
             }
             _ => {
-                let message = format!("expected a version such as `8.7`, found {}", self.next_text());
-                self.error("bad-version", self.span, message);
+                self.expected("bad-version", self.span, "a version such as `8.7`");
                 self.take_if(TokenKind::Number);
             }
         }
@@ -164,8 +159,7 @@ impl Reader<'_> {
         let mut words: Vec<Span> = Vec::new();
         loop {
             let Some(name) = self.take_if(TokenKind::Name) else {
-                let message = format!("expected a target such as `sm_90`, found {}", self.next_text());
-                self.error("bad-target", self.span, message);
+                self.expected("bad-target", self.span, "a target such as `sm_90`");
                 break;
             };
             words.push(name);
@@ -191,8 +185,7 @@ impl Reader<'_> {
                 self.module.address_size = Some(size);
             }
             Err(_) => {
-                let message = format!("expected 32 or 64, found {}", self.next_text());
-                self.error("bad-address-size", self.span, message);
+                self.expected("bad-address-size", self.span, "32 or 64");
             }
         }
         ItemKind::Header
@@ -214,8 +207,7 @@ impl Reader<'_> {
                 }
                 Some(TokenKind::Name) => break,
                 _ => {
-                    let message = format!("expected the name of a variable, found {}", self.next_text());
-                    self.error("expected-name", self.span, message);
+                    self.expected("expected-name", self.span, "the name of a variable");
                     self.through_semicolon(Until::Declaration);
                     return ItemKind::Unknown;
                 }
@@ -237,8 +229,7 @@ impl Reader<'_> {
         if self.is(TokenKind::OpenBrace) {
             self.braced();
         } else {
-            let message = format!("expected `{{` behind the name of a section, found {}", self.next_text());
-            self.error("expected-section", self.span, message);
+            self.expected("expected-section", self.span, "`{` behind the name of a section");
         }
     }
 

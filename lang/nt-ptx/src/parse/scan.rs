@@ -66,8 +66,7 @@ impl Reader<'_> {
                         return Span::new(start, end);
                     }
                     if until == Until::Operands {
-                        let message = format!("expected `,` or `;`, found {}", self.next_text());
-                        self.error("missing-comma", self.span, message);
+                        self.expected("missing-comma", self.span, "`,` or `;`");
                     }
                 }
                 _ => (),
@@ -236,7 +235,7 @@ fn begins_statement(until: Until, last: Option<TokenKind>, kind: TokenKind) -> b
     let ended = match last {
         Some(T::Name | T::Number | T::CloseBracket | T::CloseBrace) => true,
         Some(T::CloseParen | T::Dotted) => until == Until::Operands,
-        Some(T::Greater) => until == Until::Declaration,
+        Some(T::Greater | T::String) => until == Until::Declaration,
         _ => false,
     };
     match until {

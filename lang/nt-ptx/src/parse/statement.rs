@@ -126,8 +126,7 @@ impl Reader<'_> {
         let at = self.take();
         let negated = self.take_if(TokenKind::Not).is_some();
         let Some(register) = self.take_if(TokenKind::Name) else {
-            let message = format!("expected a predicate behind `@`, found {}", self.next_text());
-            self.error("guard-alone", at, message);
+            self.expected("guard-alone", at, "a predicate behind `@`");
             self.through_semicolon(Until::Operands);
             self.push_from(at, Kind::Unknown);
             return;
@@ -136,8 +135,7 @@ impl Reader<'_> {
         if self.is(TokenKind::Name) {
             self.name(Some(guard));
         } else {
-            let message = format!("expected an instruction behind the guard, found {}", self.next_text());
-            self.error("guard-alone", guard.span, message);
+            self.expected("guard-alone", guard.span, "an instruction behind the guard");
             self.push_from(at, Kind::Unknown);
         }
     }
@@ -188,8 +186,7 @@ impl Reader<'_> {
     fn no_statement(&mut self) {
         let start = self.span;
         if !self.is(TokenKind::Bad) {
-            let message = format!("expected a statement, found {}", self.next_text());
-            self.error("expected-statement", start, message);
+            self.expected("expected-statement", start, "a statement");
         }
         if self.is(TokenKind::Bad) {
             // Said already; what follows it is read as if it were not there.
