@@ -1,1 +1,48 @@
-//! The preloaded library: thin hook of the CUDA driver.
+//! `libnt_hook.so`, which `nt-run` puts first into `LD_PRELOAD` of the programs it starts.
+//!
+//! It stands between a program and the CUDA driver: it sees modules loaded and kernels launched, asks the parent
+//! (`nt-run`, over the socket of the run folder) for a woven twin of each selected kernel, launches twins in the
+//! originals' place, and writes what the probes saved to a trace file of its own.
+//!
+//! ```text
+//! boot, enter       into the program: dlsym, dlvsym, dlopen          table     which names, whose addresses
+//! exec              into its children                                handles   CUfunction -> kernel
+//! image, load       modules: what is in them, whose are the kernels  parent    the talk with nt-run
+//! prepare           a selected kernel's first launch                 launch    each further one
+//! ring, pool        device memory for what probes save               collect   the thread that fetches it
+//! trace             the file                                         exit      the ways out
+//! ```
+//!
+//! Promises, in the order of their weight: a failure of ours leaves the program as it would be without us (the
+//! original kernel runs, the driver's own codes come back); nothing is printed, no signal handler is installed, the
+//! program is never ended; in the program's streams stand its own launches and an event after each probed one.
+#![allow(unsafe_code, reason = "the hook speaks C with the program above and the driver below")]
+
+mod boot;
+mod collect;
+mod driver;
+mod enter;
+mod env;
+mod exec;
+mod exit;
+mod handles;
+mod image;
+mod kernel;
+mod launch;
+mod load;
+mod notes;
+mod parent;
+mod pool;
+mod prepare;
+mod process;
+mod quiet;
+mod ring;
+mod table;
+mod time;
+mod trace;
+
+/// A pointer that we hand on and never follow: a driver handle, a symbol.
+type Opaque = *mut std::ffi::c_void;
+
+/// What driver calls return; 0 is success.
+type Code = std::ffi::c_int;

@@ -1,0 +1,293 @@
+//! A kernel: one name in one image, its counts, and its twin once there is one.
+//!
+//! Kernels are never freed, so that a launch may hold on to one without counting references. Modules that are loaded
+//! again (the parent gives the same image the same number) find their kernels again, so their number is bounded by what
+//! the program has, not by what it does. What the launch path reads is one word, [`Kernel::state`].
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use nt_wire::frame::Count;
+use nt_wire::message::{MapShape, Param, Slot};
+
+use crate::process::lock;
+use crate::{Opaque, notes};
+
+/// Where a kernel stands on the way to being probed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum State {
+    /// All that a launch does is count.
+    Unselected = 0,
+    /// The next launch asks for the twin.
+    Selected = 1,
+    /// There is a twin.
+    Ready = 2,
+    /// There is a reason.
+    Fallen = 3,
+}
+
+/// Why a launch of a selected kernel was not probed, other than that the kernel has fallen.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub(crate) enum Skip {
+    /// A stream capture was going on.
+    Captured = 0,
+    /// No segment came free in time.
+    Full,
+    /// What its probes may save does not fit into the pool.
+    TooLarge,
+    /// No context could be found or no pool made for it.
+    NoPool,
+    /// The twin is for another architecture.
+    Architecture,
+    /// The hook was passive or at its end.
+    Passive,
+    /// Its arguments do not fit the kernel's parameters; the driver will say so.
+    Arguments,
+    /// The grid is resident at once as it is, and would not be with the probe in: its blocks might wait on each other.
+    Resident,
+}
+
+const SKIPS: [&str; 8] = [
+    "captured into a graph",
+    "without a free segment in time",
+    "larger than the pool",
+    "without a pool",
+    "on another architecture",
+    "while the hook was passive",
+    "with unusual arguments",
+    "whose grid would no longer be resident at once",
+];
+
+/// See the module.
+#[repr(align(64))]
+pub(crate) struct Kernel {
+    state: AtomicU32,
+    /// Launches seen.
+    pub(crate) launches: AtomicU64,
+    twin: AtomicPtr<Twin>,
+    /// Launched as a twin.
+    pub(crate) probed: AtomicU64,
+    /// In the trace.
+    pub(crate) collected: AtomicU64,
+    skipped: [AtomicU64; SKIPS.len()],
+    /// Mangled; empty for the one that stands for all unknown handles.
+    pub(crate) name: &'static str,
+    /// The parent's number of its image.
+    pub(crate) image: u32,
+    /// Its number in the trace.
+    pub(crate) id: u32,
+    /// Whether the trace has its frame.
+    pub(crate) written: AtomicBool,
+    /// Why it is unselected or has fallen.
+    reason: Mutex<String>,
+}
+
+/// A woven kernel that was loaded.
+pub(crate) struct Twin {
+    /// Compute capability, 90 for 9.0.
+    pub(crate) arch: u32,
+    /// The original's parameters.
+    pub(crate) params: Vec<Param>,
+    /// Bytes of the context block, a multiple of 8.
+    pub(crate) context: usize,
+    /// What stands in it.
+    pub(crate) slots: Vec<Slot>,
+    /// What a launch's segment holds.
+    pub(crate) maps: Vec<MapShape>,
+    /// For the trace.
+    pub(crate) manifest: Vec<u8>,
+    /// How it is launched.
+    pub(crate) code: Code,
+}
+
+/// The two ways in which a twin can be loaded.
+pub(crate) enum Code {
+    /// A CUkernel, good in every context (driver 12.0 and later).
+    Library(Opaque),
+    /// A CUfunction a context, and the image to make further ones from.
+    Modules {
+        /// With its NUL.
+        image: Vec<u8>,
+        /// (context, function) pairs; 0 where there is none yet.
+        loaded: [(AtomicUsize, AtomicUsize); 16],
+    },
+}
+
+// SAFETY: the driver's handles may be used from every thread.
+unsafe impl Send for Twin {}
+// SAFETY: as above; the rest is plain data and atomics.
+unsafe impl Sync for Twin {}
+
+impl Kernel {
+    const fn with_name(name: &'static str, image: u32, id: u32, state: State, reason: String) -> Self {
+        Kernel {
+            state: AtomicU32::new(state as u32),
+            launches: AtomicU64::new(0),
+            twin: AtomicPtr::new(std::ptr::null_mut()),
+            probed: AtomicU64::new(0),
+            collected: AtomicU64::new(0),
+            skipped: [const { AtomicU64::new(0) }; SKIPS.len()],
+            name,
+            image,
+            id,
+            written: AtomicBool::new(false),
+            reason: Mutex::new(reason),
+        }
+    }
+
+    /// Whether launches do no more than count.
+    #[inline(always)]
+    pub(crate) fn unselected(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == State::Unselected as u32
+    }
+
+    /// Where it stands; what that implies can be read afterwards.
+    pub(crate) fn state(&self) -> State {
+        match self.state.load(Ordering::Acquire) {
+            0 => State::Unselected,
+            1 => State::Selected,
+            2 => State::Ready,
+            _ => State::Fallen,
+        }
+    }
+
+    /// The twin of a kernel that is ready.
+    pub(crate) fn twin(&self) -> Option<&'static Twin> {
+        // SAFETY: null, or from `rise`, which leaks it.
+        unsafe { self.twin.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// From now on launches run the twin.
+    pub(crate) fn rise(&self, twin: Twin) -> &'static Twin {
+        let twin: &'static Twin = Box::leak(Box::new(twin));
+        self.twin.store(std::ptr::from_ref(twin).cast_mut(), Ordering::Release);
+        self.state.store(State::Ready as u32, Ordering::Release);
+        twin
+    }
+
+    /// From now on launches run the original, for this reason.
+    pub(crate) fn fall(&self, reason: String) {
+        *lock(&self.reason) = reason;
+        self.state.store(State::Fallen as u32, Ordering::Release);
+    }
+
+    /// Counts a launch that is not probed.
+    pub(crate) fn skip(&self, why: Skip) {
+        self.skipped[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Its line of the coverage table.
+    pub(crate) fn count(&self) -> Count {
+        let mut reasons: Vec<String> = Vec::new();
+        for (count, text) in self.skipped.iter().zip(SKIPS) {
+            match count.load(Ordering::Relaxed) {
+                0 => {}
+                n => reasons.push(format!("{n} {text}")),
+            }
+        }
+        let reason = lock(&self.reason);
+        if !reason.is_empty() {
+            reasons.push(reason.clone());
+        }
+        Count {
+            kernel: self.name.to_string(),
+            launches: self.launches.load(Ordering::Relaxed),
+            probed: self.probed.load(Ordering::Relaxed),
+            collected: self.collected.load(Ordering::Relaxed),
+            reason: reasons.join("; "),
+        }
+    }
+}
+
+/// Stands for every handle that we never saw given out.
+pub(crate) static UNKNOWN: Kernel = Kernel::with_name("", u32::MAX, u32::MAX, State::Unselected, String::new());
+
+static KERNELS: Mutex<BTreeMap<(u32, &'static str), &'static Kernel>> = Mutex::new(BTreeMap::new());
+
+/// The kernel of that name in that image; made at the first call, with what the parent says about it.
+pub(crate) fn kernel(image: u32, name: &str, selected: bool, reason: &str) -> &'static Kernel {
+    let mut kernels = lock(&KERNELS);
+    let id = kernels.len() as u32;
+    if let Some(kernel) = kernels.get(&(image, name)) {
+        return kernel;
+    }
+    let state = if selected { State::Selected } else { State::Unselected };
+    let reason = if selected { "" } else { reason };
+    let name = &*String::leak(name.to_owned());
+    let kernel = Box::leak(Box::new(Kernel::with_name(name, image, id, state, reason.to_owned())));
+    kernels.insert((image, name), kernel);
+    kernel
+}
+
+/// Every kernel that was launched, in the order of image and name, the unknown ones last.
+pub(crate) fn launched() -> Vec<&'static Kernel> {
+    let kernels = lock(&KERNELS);
+    let all = kernels.values().copied().chain(std::iter::once(&UNKNOWN));
+    all.filter(|kernel| kernel.launches.load(Ordering::Relaxed) != 0).collect()
+}
+
+/// What a function's handle is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HandleKind {
+    /// Of a module, in one context.
+    Function,
+    /// Of a library, in all contexts.
+    Kernel,
+}
+
+/// Room for 49,152 functions at a time.
+static FUNCTIONS: crate::handles::Table<65_536> = crate::handles::Table::new();
+/// Set in a table's value for a CUkernel; kernels are aligned to 64.
+const KERNEL_BIT: usize = 1;
+
+/// Ties a handle to its kernel.
+pub(crate) fn tie(handle: Opaque, kind: HandleKind, kernel: &'static Kernel) {
+    let bit = if kind == HandleKind::Kernel { KERNEL_BIT } else { 0 };
+    if !FUNCTIONS.put(handle as usize, std::ptr::from_ref(kernel) as usize | bit) {
+        notes::TABLE_FULL.count();
+    }
+}
+
+/// Takes handles out, before the driver may give them away anew; to be put back if it does not.
+pub(crate) fn untie(handle: usize) -> usize {
+    FUNCTIONS.take(handle)
+}
+
+/// Puts back what [`untie`] took.
+pub(crate) fn tie_again(handle: usize, value: usize) {
+    if value != 0 {
+        FUNCTIONS.put(handle, value);
+    }
+}
+
+/// The kernel behind a handle, and what kind of handle it is.
+#[inline(always)]
+pub(crate) fn of(handle: Opaque) -> Option<(&'static Kernel, HandleKind)> {
+    let value = FUNCTIONS.get(handle as usize);
+    let kind = if value & KERNEL_BIT == 0 { HandleKind::Function } else { HandleKind::Kernel };
+    // SAFETY: 0, or a kernel's address from `tie`; kernels are never freed.
+    unsafe { ((value & !KERNEL_BIT) as *const Kernel).as_ref() }.map(|kernel| (kernel, kind))
+}
+
+/// A driver's code in words of the summary.
+pub(crate) fn code_text(code: c_int) -> String {
+    let name = match code {
+        1 => " (invalid value)",
+        2 => " (out of memory)",
+        200 => " (invalid image)",
+        209 => " (no binary for this GPU)",
+        218 => " (invalid PTX)",
+        222 => " (unsupported PTX version)",
+        400 => " (invalid handle)",
+        500 => " (not found)",
+        700 => " (illegal address)",
+        701 => " (out of resources)",
+        720 => " (cooperative launch too large)",
+        _ => "",
+    };
+    format!("error {code}{name}")
+}

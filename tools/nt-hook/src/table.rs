@@ -1,0 +1,265 @@
+//! Which names of the driver are ours, and where the driver's own functions are.
+//!
+//! The first copy of the driver that a name is looked up in is the one that is hooked; a pointer from a second copy is
+//! handed out as it is, and counted. `cuGetProcAddress` needs no table of versions and flags: whatever it answers equals
+//! the address of one exported symbol (seen for every answer of three drivers), so the pointer itself says which
+//! variant the program got.
+
+use std::ffi::{CStr, c_int};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use crate::boot::{self, RTLD_NEXT};
+use crate::{Code, Opaque, exit, launch, load, notes, pool};
+
+/// A name of ours.
+struct Hook {
+    name: &'static CStr,
+    ours: *const (),
+    real: AtomicPtr<std::ffi::c_void>,
+}
+
+// SAFETY: two constants and an atomic.
+unsafe impl Sync for Hook {}
+
+macro_rules! hooks {
+    ($($module:ident::$name:ident),* $(,)?) => {
+        /// The names, as indices.
+        #[allow(non_camel_case_types, reason = "the driver's own names")]
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        #[repr(usize)]
+        pub(crate) enum Name { $($name),* }
+
+        static HOOKS: [Hook; [$(stringify!($name)),*].len()] = [$(Hook {
+            name: match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            },
+            ours: $module::$name as *const (),
+            real: AtomicPtr::new(std::ptr::null_mut()),
+        }),*];
+    };
+}
+
+// Sorted by the bytes of the names, for `find`; a test looks.
+hooks! {
+    pool::cuCtxDestroy,
+    pool::cuCtxDestroy_v2,
+    pool::cuDevicePrimaryCtxRelease,
+    pool::cuDevicePrimaryCtxRelease_v2,
+    pool::cuDevicePrimaryCtxReset,
+    pool::cuDevicePrimaryCtxReset_v2,
+    load::cuFuncSetAttribute,
+    load::cuGetProcAddress,
+    load::cuGetProcAddress_v2,
+    launch::cuGraphLaunch,
+    launch::cuGraphLaunch_ptsz,
+    exit::cuInit,
+    load::cuKernelGetFunction,
+    load::cuKernelSetAttribute,
+    launch::cuLaunch,
+    launch::cuLaunchCooperativeKernel,
+    launch::cuLaunchCooperativeKernelMultiDevice,
+    launch::cuLaunchCooperativeKernel_ptsz,
+    launch::cuLaunchGrid,
+    launch::cuLaunchGridAsync,
+    launch::cuLaunchKernel,
+    launch::cuLaunchKernelEx,
+    launch::cuLaunchKernelEx_ptsz,
+    launch::cuLaunchKernel_ptsz,
+    load::cuLibraryGetKernel,
+    load::cuLibraryGetModule,
+    load::cuLibraryLoadData,
+    load::cuLibraryLoadFromFile,
+    load::cuLibraryUnload,
+    load::cuModuleGetFunction,
+    load::cuModuleLoad,
+    load::cuModuleLoadData,
+    load::cuModuleLoadDataEx,
+    load::cuModuleLoadFatBinary,
+    load::cuModuleUnload,
+    pool::cuStreamDestroy,
+    pool::cuStreamDestroy_v2,
+}
+
+/// First byte of the driver in memory, and the one behind its last.
+static DRIVER_BEGIN: AtomicUsize = AtomicUsize::new(0);
+static DRIVER_END: AtomicUsize = AtomicUsize::new(0);
+/// Whether every name was bound, which pointers from `cuGetProcAddress` are compared with.
+static ALL_BOUND: AtomicBool = AtomicBool::new(false);
+
+/// The index of a name of ours.
+pub(crate) fn find(name: &CStr) -> Option<usize> {
+    HOOKS.binary_search_by(|hook| hook.name.cmp(name)).ok()
+}
+
+/// Our function under that name.
+pub(crate) fn ours(index: usize) -> Opaque {
+    HOOKS.get(index).map_or(std::ptr::null_mut(), |hook| hook.ours.cast_mut().cast())
+}
+
+/// Whether an address lies in the driver's own code.
+pub(crate) fn in_driver(address: usize) -> bool {
+    (DRIVER_BEGIN.load(Ordering::Relaxed)..DRIVER_END.load(Ordering::Relaxed)).contains(&address)
+}
+
+/// Remembers `found` as the driver's function of that name and returns what the program should get.
+pub(crate) fn bind(index: usize, found: Opaque) -> Opaque {
+    let Some(hook) = HOOKS.get(index) else { return found };
+    // Two drivers, and the name was asked of the second first: the first is the one whose range is known.
+    let other = DRIVER_BEGIN.load(Ordering::Acquire) != 0 && !in_driver(found as usize);
+    let known = if other {
+        hook.real.load(Ordering::Acquire)
+    } else {
+        match hook.real.compare_exchange(std::ptr::null_mut(), found, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                if DRIVER_BEGIN.load(Ordering::Acquire) == 0 {
+                    find_range(found as usize);
+                }
+                found
+            }
+            Err(known) => known,
+        }
+    };
+    if known == found {
+        ours(index)
+    } else {
+        notes::OTHER_COPY.count();
+        found
+    }
+}
+
+/// The driver's function under a name: what was bound, or, for a program that links the driver and so calls our export
+/// without a look-up, what stands behind us in the search order or in a driver that is loaded.
+#[inline]
+pub(crate) fn real(name: Name) -> *const () {
+    // An enum's value is an index of the list it was made from.
+    let real = HOOKS[name as usize].real.load(Ordering::Acquire);
+    if real.is_null() { resolve(name as usize) } else { real.cast_const().cast() }
+}
+
+#[cold]
+fn resolve(index: usize) -> *const () {
+    let Some(hook) = HOOKS.get(index) else { return no_driver as *const () };
+    let mut found = boot::dlsym(RTLD_NEXT, hook.name);
+    if found.is_null() {
+        let driver = boot::dlopen_loaded(c"libcuda.so.1");
+        if !driver.is_null() {
+            found = boot::dlsym(driver, hook.name);
+        }
+    }
+    if found.is_null() {
+        return no_driver as *const ();
+    }
+    bind(index, found);
+    found.cast_const().cast()
+}
+
+/// A weak reference that our export has filled, in a program without a driver: CUDA_ERROR_NO_DEVICE.
+extern "C" fn no_driver() -> Code {
+    100
+}
+
+/// Puts our function in the place of the driver's, where `cuGetProcAddress` has answered with one that we hook.
+pub(crate) fn swap(name: &CStr, answer: &mut Opaque) {
+    if answer.is_null() {
+        return;
+    }
+    if !ALL_BOUND.load(Ordering::Acquire) {
+        if DRIVER_BEGIN.load(Ordering::Acquire) == 0 {
+            find_range(*answer as usize);
+        }
+        if let Some(driver) = driver_handle() {
+            for (index, hook) in HOOKS.iter().enumerate() {
+                let found = boot::dlsym(driver, hook.name);
+                if !found.is_null() {
+                    bind(index, found);
+                }
+            }
+        }
+        ALL_BOUND.store(true, Ordering::Release);
+    }
+    if let Some(hook) = HOOKS.iter().find(|hook| hook.real.load(Ordering::Relaxed) == *answer) {
+        *answer = hook.ours.cast_mut().cast();
+    } else if find(name).is_some() && !HOOKS.iter().any(|hook| hook.ours.cast_mut().cast() == *answer) {
+        notes::NEW_VARIANT.count();
+    }
+}
+
+/// A handle of the driver for `dlsym`.
+pub(crate) fn driver_handle() -> Option<Opaque> {
+    let begin = DRIVER_BEGIN.load(Ordering::Acquire);
+    let mut name = [0; 4096];
+    if begin == 0 || !walk(begin, |info| copy(info.dlpi_name, &mut name)) {
+        return None;
+    }
+    let name = CStr::from_bytes_until_nul(&name).ok().filter(|name| !name.is_empty())?;
+    let handle = boot::dlopen_loaded(name);
+    (!handle.is_null()).then_some(handle)
+}
+
+fn copy(name: *const std::ffi::c_char, to: &mut [u8; 4096]) {
+    if !name.is_null() {
+        // SAFETY: ld.so's names end in a NUL.
+        let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+        let len = name.len().min(to.len() - 1);
+        to[..len].copy_from_slice(&name[..len]);
+    }
+}
+
+fn find_range(address: usize) {
+    walk(address, |info| {
+        if let Some((begin, end)) = range(info) {
+            DRIVER_END.store(end, Ordering::Release);
+            DRIVER_BEGIN.store(begin, Ordering::Release);
+        }
+    });
+}
+
+/// Addresses that an object's loaded segments span.
+fn range(info: &libc::dl_phdr_info) -> Option<(usize, usize)> {
+    // SAFETY: ld.so's own array.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let loaded = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+    let at = |header: &libc::Elf64_Phdr| info.dlpi_addr as usize + header.p_vaddr as usize;
+    let begin = loaded.clone().map(at).min()?;
+    let end = loaded.map(|header| at(header) + header.p_memsz as usize).max()?;
+    Some((begin, end))
+}
+
+/// Calls `each` with the object that holds an address; false if none does.
+fn walk<F: FnMut(&libc::dl_phdr_info)>(address: usize, mut each: F) -> bool {
+    struct Walk<'w>(usize, &'w mut dyn FnMut(&libc::dl_phdr_info));
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, walk: Opaque) -> c_int {
+        // SAFETY: ld.so's object, and the `Walk` below.
+        let (info, walk) = unsafe { (&*info, &mut *walk.cast::<Walk<'_>>()) };
+        match range(info) {
+            Some((begin, end)) if (begin..end).contains(&walk.0) => {
+                (walk.1)(info);
+                1
+            }
+            _ => 0,
+        }
+    }
+    let mut walk = Walk(address, &mut each);
+    // SAFETY: `visit` gets back the pointer that it expects, during this call only.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut walk).cast()) == 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted() {
+        assert!(HOOKS.is_sorted_by(|a, b| a.name < b.name));
+    }
+
+    #[test]
+    fn every_name_is_found() {
+        for (index, hook) in HOOKS.iter().enumerate() {
+            assert_eq!(find(hook.name), Some(index));
+        }
+        assert_eq!(find(c"cuMemAlloc_v2"), None);
+        assert_eq!(find(c"cu"), None);
+    }
+}
