@@ -4,7 +4,7 @@
 
 use crate::choose::demangle;
 use crate::cli::Coverage;
-use crate::input::Source;
+use crate::input::{self, Source};
 use crate::tell::Tell;
 use crate::text::put_line;
 use anyhow::Context;
@@ -63,8 +63,8 @@ pub(crate) fn run(opts: &Coverage, sources: &[Source], tell: &mut Tell) -> anyho
         })
     });
     written.and_then(|()| out.flush()).context("failed to write the coverage")?;
-    if !any && sources.iter().any(|source| !source.bytes().is_empty()) {
-        tell.nothing(format_args!("not a trace: no frame in it"));
+    if !any && input::foreign(sources) {
+        tell.nothing(format_args!("not a trace: {}", input::names(sources)));
         return Ok(Outcome::Refused);
     }
     Ok(tell.outcome())

@@ -5,7 +5,7 @@
 use anyhow::Context;
 use memmap2::Mmap;
 use nt_trace::ntt::{Content, Frames, Item};
-use nt_wire::frame::Start;
+use nt_wire::frame::{MARK, Start};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,16 @@ pub(crate) fn open(paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
     Ok(sources)
 }
 
+/// Is there a file that does not even begin as a trace does? One that was cut within its first frame does.
+pub(crate) fn foreign(sources: &[Source]) -> bool {
+    sources.iter().any(|source| source.bytes().iter().zip(&MARK).any(|(byte, mark)| byte != mark))
+}
+
+/// The files, for a message.
+pub(crate) fn names(sources: &[Source]) -> String {
+    sources.iter().map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
 fn key(source: &Source) -> (Option<(&str, u32, u64)>, &str) {
     (source.start.as_ref().map(|start| (start.host.as_str(), start.pid, start.start)), &source.name)
 }
@@ -83,7 +93,10 @@ fn map(path: &Path) -> anyhow::Result<Source> {
         // the file while it is read ends this program with SIGBUS, which harms nobody else. Checksums are computed
         // before a frame is used, but bytes changed in between could show as wrong numbers, never as a wild access:
         // every access is bounds-checked against the length of the map.
-        Some(unsafe { Mmap::map(&file) }.with_context(failed)?)
+        let map = unsafe { Mmap::map(&file) }.with_context(failed)?;
+        // Read once, from front to back: pages behind need not stay. A kernel that does not listen does no harm.
+        let _ = map.advise(memmap2::Advice::Sequential);
+        Some(map)
     };
     let name = path.display().to_string();
     let mut source = Source { name, process: String::new(), start: None, map };

@@ -6,6 +6,7 @@ use crate::input::{self, Source};
 use crate::tell::Tell;
 use crate::{coverage, dump, ls, report};
 use nt_cli::Outcome;
+use std::collections::BTreeSet;
 
 /// Runs one subcommand.
 pub(crate) fn run(opts: &Opts) -> anyhow::Result<Outcome> {
@@ -54,17 +55,17 @@ fn look(select: &Select, tell: &mut Tell, tell_faults: bool) -> anyhow::Result<L
         return Ok(Looked::Not(Outcome::Nothing));
     }
     if !select.processes.is_empty() {
-        let pids: Vec<String> = sources.iter().map(|source| source.pid().to_string()).collect();
+        let pids: BTreeSet<u32> = sources.iter().map(Source::pid).collect();
         sources.retain(|source| select.processes.contains(&source.pid()));
         if sources.is_empty() {
+            let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
             tell.nothing(format_args!("no such process in the trace, there are: {}", pids.join(", ")));
             return Ok(Looked::Not(Outcome::Nothing));
         }
     }
     let catalogue = Catalogue::of(&sources, select, tell_faults.then_some(&mut *tell));
-    if !catalogue.any_frame && sources.iter().any(|source| !source.bytes().is_empty()) {
-        let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
-        tell.nothing(format_args!("not a trace: no frame in {}", names.join(", ")));
+    if !catalogue.any_frame && input::foreign(&sources) {
+        tell.nothing(format_args!("not a trace: {}", input::names(&sources)));
         return Ok(Looked::Not(Outcome::Refused));
     }
     match catalogue.choose(select) {

@@ -98,10 +98,9 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// With its start frame.
+    /// Of a process `app` on `host`.
     pub fn new(pid: u32) -> Trace {
-        let mut trace = Trace { writer: FileWriter::new(), bytes: Vec::new(), kernels: 0, launches: 0 };
-        trace.frame(&Start {
+        Trace::of(&Start {
             protocol: nt_wire::PROTOCOL,
             pid,
             start: 100,
@@ -112,7 +111,13 @@ impl Trace {
             exe: "/bin/app".to_owned(),
             command: vec!["app".to_owned()],
             version: "0.1.0".to_owned(),
-        });
+        })
+    }
+
+    /// With this start frame.
+    pub fn of(start: &Start) -> Trace {
+        let mut trace = Trace { writer: FileWriter::new(), bytes: Vec::new(), kernels: 0, launches: 0 };
+        trace.frame(start);
         trace
     }
 
