@@ -148,7 +148,12 @@ impl Claim {
         let (first, first_span) = words.next().unwrap_or(("", whole));
         let prefix = match first.strip_prefix("prefix=") {
             Some(prefix) if is_prefix(prefix) => prefix.to_owned(),
-            _ => return fail(first_span, format!("expected `prefix=nt_` or `prefix=nt1_` and so on, found `{first}`")),
+            _ => {
+                return fail(
+                    first_span,
+                    format!("expected `prefix=nt_` or `prefix=nt1_` and so on, found `{first}`"),
+                );
+            }
         };
 
         let mut parts: Vec<Parts<'_>> = Vec::new();
@@ -162,7 +167,9 @@ impl Claim {
                 };
                 let Some(shape) = shape else { return fail(span, format!("`{value}` is no shape of a map")) };
                 let map = name.split_once('.').map_or("", |(_, map)| map);
-                let Some(part) = part(&mut parts, map) else { return fail(span, format!("`{map}` is no name of a map")) };
+                let Some(part) = part(&mut parts, map) else {
+                    return fail(span, format!("`{map}` is no name of a map"));
+                };
                 if part.shape.replace(shape).is_some() {
                     return fail(span, format!("map `{map}` has two shapes"));
                 }
@@ -321,7 +328,10 @@ mod tests {
         assert_eq!(claim.maps[0], Map { name: "a".into(), shape: Shape::Packed { stride: 16 } });
         let Shape::Columns(columns) = &claim.maps[1].shape else { panic!("{claim:?}") };
         // The prefix sums of the widths.
-        assert_eq!(columns.iter().map(|c| (c.offset, c.width)).collect::<Vec<_>>(), [(0, 8), (8, 4), (12, 4), (16, 1)]);
+        assert_eq!(
+            columns.iter().map(|c| (c.offset, c.width)).collect::<Vec<_>>(),
+            [(0, 8), (8, 4), (12, 4), (16, 1)]
+        );
         assert_eq!(claim.field_at(40, 8).map(|f| f.kind), Some(FieldKind::Cap(1)));
         assert_eq!(claim.field_at(44, 4).map(|f| f.kind), Some(FieldKind::Cap(1)));
         assert_eq!(claim.field_at(44, 8), None);
@@ -337,8 +347,14 @@ mod tests {
 
     #[test]
     fn what_is_no_claim() {
-        refused("/*nt:ctx prefix=xy_ zero@0:8*/", "expected `prefix=nt_` or `prefix=nt1_` and so on, found `prefix=xy_`");
-        refused("/*nt:ctx prefix=nt01_ zero@0:8*/", "expected `prefix=nt_` or `prefix=nt1_` and so on, found `prefix=nt01_`");
+        refused(
+            "/*nt:ctx prefix=xy_ zero@0:8*/",
+            "expected `prefix=nt_` or `prefix=nt1_` and so on, found `prefix=xy_`",
+        );
+        refused(
+            "/*nt:ctx prefix=nt01_ zero@0:8*/",
+            "expected `prefix=nt_` or `prefix=nt1_` and so on, found `prefix=nt01_`",
+        );
         refused("/*nt:ctx prefix=nt_*/", "the claim has no field");
         refused("/*nt:ctx prefix=nt_ zero@0:8 zero@8:8*/", "`zero` is claimed twice");
         refused("/*nt:ctx prefix=nt_ zero@4:8*/", "`zero` is not aligned to its 8 bytes");
@@ -349,7 +365,10 @@ mod tests {
         refused("/*nt:ctx prefix=nt_ base.a@0:8 stride.a=16*/", "map `a` has no `cap`");
         refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8*/", "map `a` has no `stride` and no `columns`");
         refused("/*nt:ctx prefix=nt_ cap.a@8:8 stride.a=16*/", "map `a` has no `base`");
-        refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8 stride.a=16 columns.a=8*/", "map `a` has two shapes");
+        refused(
+            "/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8 stride.a=16 columns.a=8*/",
+            "map `a` has two shapes",
+        );
         refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8 columns.a=8,3*/", "`8,3` is no shape of a map");
         refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8 stride.a=0*/", "`0` is no shape of a map");
         refused("/*nt:ctx prefix=nt_ base.4@0:8*/", "`4` is no name of a map");

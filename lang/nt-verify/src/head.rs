@@ -1,7 +1,7 @@
 //! V13 and V14: the edits. One parameter for each kernel that has spans, one version for the module, nothing else.
 //!
 //! ```text
-//! .version /*nt:edit 372e38{*/8.0/*}nt:edit*/
+//! /*nt:edit 2e76657273696f6e20372e38{*/.version 8.0/*}nt:edit*/      the whole directive: ptxas wants no comment in it
 //! .entry k(.param .u64 p/*nt:edit {*/, .param .align 8 .b8 nt_ctx[32] /*nt:ctx …*//*}nt:edit*/)
 //! .entry z/*nt:edit {*/(.param .align 8 .b8 nt_ctx[32] /*nt:ctx …*/)/*}nt:edit*/ .maxntid 128 { … }
 //! ```
@@ -30,6 +30,8 @@ pub(crate) struct Context {
 pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &mut Report) -> Kernels {
     let mut kernels = Kernels::new();
     let mut versions = 0;
+    let number = module.version.map(|version| version.number);
+    let directive = number.and_then(|number| module.items.iter().find(|item| item.span.contains(number)));
     // Heads by where they end: at the body, or with the declaration.
     let mut heads: Vec<(Span, usize)> = Vec::new();
     for (index, function) in module.functions.iter().enumerate() {
@@ -38,19 +40,30 @@ pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &
     }
     heads.sort();
     for edit in undone.inserted.iter().filter(|inserted| inserted.is_edit) {
-        if module.version.is_some_and(|version| version.number == edit.old) {
+        if directive.is_some_and(|directive| directive.span == edit.old) {
             versions += 1;
             version(module, woven, edit, versions, report);
             continue;
         }
         if touches_header(module, edit.old) {
-            report.add(Rule::V14, edit.whole, "an edit of the header that does not replace the number of `.version`");
+            report.add(
+                Rule::V14,
+                edit.whole,
+                "an edit of the header that does not replace the whole of `.version`",
+            );
             continue;
         }
         let before = heads.partition_point(|(head, _)| head.start <= edit.old.start);
-        let head = before.checked_sub(1).and_then(|last| heads.get(last)).filter(|(head, _)| head.contains(edit.old));
+        let head = before
+            .checked_sub(1)
+            .and_then(|last| heads.get(last))
+            .filter(|(head, _)| head.contains(edit.old));
         let Some(&(_, index)) = head else {
-            report.add(Rule::V1, edit.whole, "an edit that is neither of `.version` nor of a kernel's parameters");
+            report.add(
+                Rule::V1,
+                edit.whole,
+                "an edit that is neither of `.version` nor of a kernel's parameters",
+            );
             continue;
         };
         // Indices come from the list itself.
@@ -78,10 +91,9 @@ fn version(module: &Module<'_>, woven: &str, edit: &Inserted, nth: u32, report: 
         };
         Some((part(major)?, part(minor)?))
     };
-    let new = edit.inner.of(woven);
-    match number(new) {
+    match edit.inner.of(woven).strip_prefix(".version ").and_then(number) {
         _ if nth > 1 => report.add(Rule::V14, edit.whole, "the version is edited twice"),
-        None => report.add(Rule::V14, edit.inner, "this is no version of PTX"),
+        None => report.add(Rule::V14, edit.inner, "this is not `.version` and a number"),
         Some(new) if module.version.is_none_or(|old| new < old.pair()) => {
             report.add(Rule::V14, edit.inner, "the version is lowered");
         }
@@ -107,7 +119,10 @@ fn parameter(
 ) -> Result<Claim, (Span, String)> {
     let fail = |span: Span, message: &str| Err((span, message.to_owned()));
     if !function.is_entry {
-        return fail(edit.whole, "a function is given a parameter, and calls through pointers would not know");
+        return fail(
+            edit.whole,
+            "a function is given a parameter, and calls through pointers would not know",
+        );
     }
     if !edit.old.is_empty() {
         return fail(edit.whole, "an edit of a signature that replaces something");
@@ -126,7 +141,8 @@ fn parameter(
 
     let text = edit.inner.of(woven);
     let all = tokens(text, edit.inner.start).map_err(|error| (error.span, error.message.to_owned()))?;
-    let (comments, code): (Vec<_>, Vec<_>) = all.into_iter().partition(|token| token.kind == TokenKind::Comment);
+    let (comments, code): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|token| token.kind == TokenKind::Comment);
     let [claim] = comments.as_slice() else {
         return fail(edit.whole, "the context parameter does not have exactly one claim beside it");
     };
@@ -146,7 +162,9 @@ fn parameter(
     for (index, expected) in wanted.iter().enumerate() {
         match code.get(index) {
             Some(found) if found.text == *expected => {}
-            Some(found) => return Err((found.span, format!("expected `{expected}` here, as the claim says"))),
+            Some(found) => {
+                return Err((found.span, format!("expected `{expected}` here, as the claim says")));
+            }
             None => return Err((edit.whole, format!("expected `{expected}` at the end of this edit"))),
         }
     }
@@ -161,7 +179,11 @@ fn agree(module: &Module<'_>, undone: &Undone, kernels: &Kernels, report: &mut R
     let Some(first) = kernels.values().next() else { return };
     let prefix = &first.claim.prefix;
     for context in kernels.values().filter(|context| context.claim.prefix != *prefix) {
-        report.add(Rule::V4, context.span, format!("another prefix than `{prefix}`, which other kernels have"));
+        report.add(
+            Rule::V4,
+            context.span,
+            format!("another prefix than `{prefix}`, which other kernels have"),
+        );
     }
 
     let mut probed: HashMap<&str, &Context> = HashMap::new();
@@ -179,7 +201,8 @@ fn agree(module: &Module<'_>, undone: &Undone, kernels: &Kernels, report: &mut R
         if probed.contains_key(name) {
             declared.push(function.name.start);
             if !kernels.contains_key(&index) {
-                let message = format!("a declaration of `{name}` without the context parameter that another one has");
+                let message =
+                    format!("a declaration of `{name}` without the context parameter that another one has");
                 report.add(Rule::V13, undone.woven(function.name), message);
             }
         }
@@ -206,7 +229,8 @@ fn agree(module: &Module<'_>, undone: &Undone, kernels: &Kernels, report: &mut R
 
 /// Debug sections: what they name is no operand.
 fn sections(module: &Module<'_>) -> Vec<Span> {
-    let outer = module.items.iter().filter(|item| matches!(item.kind, ItemKind::Section)).map(|item| item.span);
+    let outer =
+        module.items.iter().filter(|item| matches!(item.kind, ItemKind::Section)).map(|item| item.span);
     let inner = module.statements.iter().filter(|statement| {
         matches!(statement.kind, Kind::Directive) && module.at(statement.span).starts_with(".section")
     });

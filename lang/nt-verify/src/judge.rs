@@ -82,7 +82,11 @@ pub(crate) fn judge<'w>(
             Kind::Declaration { bits, names } => {
                 let is_state = judge.scopes.is_empty();
                 if is_state && !site.is_entry {
-                    judge.add(Rule::V12, statement.span, "state is declared in the span at the kernel's entry only");
+                    judge.add(
+                        Rule::V12,
+                        statement.span,
+                        "state is declared in the span at the kernel's entry only",
+                    );
                 }
                 for declared in names {
                     // `%nt_r<4>` declares names that the text does not hold: they are found by their number.
@@ -103,7 +107,11 @@ pub(crate) fn judge<'w>(
     for (name, bits, register, span) in declared_state {
         let assigned = judge.now.as_ref().and_then(|here| here.contents.get(register));
         if !matches!(assigned, Some(Content::Assigned(_))) {
-            judge.add(Rule::V12, span, format!("state `{name}` is not assigned on every path of the span at entry"));
+            judge.add(
+                Rule::V12,
+                span,
+                format!("state `{name}` is not assigned on every path of the span at entry"),
+            );
         }
         state.insert(name, bits);
     }
@@ -233,9 +241,11 @@ impl<'w> Judge<'_, 'w> {
         is_state: bool,
         span: Span,
     ) -> Option<usize> {
-        if !self.is_ours(name) || name == self.context {
+        // Told, and then taken as declared, so that one fault is told once.
+        if name == self.context {
+            self.add(Rule::V4, span, format!("`{name}` is the context and cannot be a register too"));
+        } else if !self.is_ours(name) {
             self.foreign(name, span);
-            return None;
         }
         // `%nt_r<4>` and `%nt_r2` are one name twice, in either order.
         let numbered = |other: &&str| {
@@ -357,7 +367,11 @@ impl<'w> Judge<'_, 'w> {
                 return self.add(Rule::V5, operand.span, format!("a branch back to `{label}`"));
             }
             Some(&(_, scope)) if !self.scopes.iter().any(|open| open.number == scope) => {
-                return self.add(Rule::V5, operand.span, format!("`{label}` stands in braces that do not hold this branch"));
+                return self.add(
+                    Rule::V5,
+                    operand.span,
+                    format!("`{label}` stands in braces that do not hold this branch"),
+                );
             }
             Some(_) => {}
         }
@@ -400,7 +414,11 @@ impl<'w> Judge<'_, 'w> {
         }
         let forms = forms(opcode, self.site.sync);
         if forms.is_empty() {
-            self.add(Rule::V6, instruction.opcode_span, format!("`{opcode}` is not on the list of what may be inserted"));
+            self.add(
+                Rule::V6,
+                instruction.opcode_span,
+                format!("`{opcode}` is not on the list of what may be inserted"),
+            );
             return self.forgive(instruction);
         }
         let Some(form) = forms.into_iter().find(|form| fits(form, &instruction.operands)) else {
@@ -408,7 +426,9 @@ impl<'w> Judge<'_, 'w> {
             return self.forgive(instruction);
         };
 
-        let Some(values) = self.sources(&form, instruction, &during) else { return self.forgive(instruction) };
+        let Some(values) = self.sources(&form, instruction, &during) else {
+            return self.forgive(instruction);
+        };
         let result = match form.act {
             Act::Branch => {
                 if let Some(target) = instruction.operands.first() {
@@ -531,7 +551,8 @@ impl<'w> Judge<'_, 'w> {
         if bits == 1 && self.site.guard.is_some_and(|(guard, _)| guard == name) {
             return Some(Known::Predicate(Predicate::new(0, &Facts::default(), &Facts::default())));
         }
-        let message = format!("`{name}` is no register of this span, state, the site's guard or a special register");
+        let message =
+            format!("`{name}` is no register of this span, state, the site's guard or a special register");
         self.add(Rule::V9, span, message);
         None
     }
@@ -546,7 +567,10 @@ impl<'w> Judge<'_, 'w> {
         let width = bits / 8;
         let field = u32::try_from(offset).ok().and_then(|offset| self.site.claim.field_at(offset, width));
         let Some(field) = field else {
-            let message = format!("bytes {offset} to {} of the context are not in one field of the claim", offset + i64::from(width));
+            let message = format!(
+                "bytes {offset} to {} of the context are not in one field of the claim",
+                offset + i64::from(width)
+            );
             self.add(Rule::V9, operand.span, message);
             return None;
         };
@@ -579,7 +603,13 @@ impl<'w> Judge<'_, 'w> {
     }
 
     /// What the instruction gives.
-    fn result(&mut self, form: &Form, instruction: &Instruction<'w>, values: &[Known], during: &During) -> Known {
+    fn result(
+        &mut self,
+        form: &Form,
+        instruction: &Instruction<'w>,
+        values: &[Known],
+        during: &During,
+    ) -> Known {
         let lines: Vec<Linear> = match form.act {
             Act::Other | Act::CompareOther | Act::And | Act::Or | Act::Not | Act::ActiveMask => Vec::new(),
             _ => values.iter().map(|value| self.linear(value)).collect(),
@@ -683,7 +713,11 @@ impl<'w> Judge<'_, 'w> {
             _ => return self.add(Rule::V7, operand.span, "this is nothing that a span may write"),
         };
         let Some(index) = self.find(name) else {
-            return self.add(Rule::V7, operand.span, format!("`{name}` is neither declared in this span nor state"));
+            return self.add(
+                Rule::V7,
+                operand.span,
+                format!("`{name}` is neither declared in this span nor state"),
+            );
         };
         let Some(&register) = self.registers.get(index) else { return };
         if !has_room(register.bits, bits) {
@@ -718,13 +752,20 @@ impl<'w> Judge<'_, 'w> {
             && !during.facts.holds(&Fact::Held(0, !negated))
         {
             let not = if negated { "!" } else { "" };
-            self.add(Rule::V12, span, format!("this effect does not stand under the guard `@{not}{guard}` of its site"));
+            self.add(
+                Rule::V12,
+                span,
+                format!("this effect does not stand under the guard `@{not}{guard}` of its site"),
+            );
         }
     }
 
     /// V11: the address is that of a record below the capacity.
     fn store(&mut self, form: &Form, instruction: &Instruction<'w>, during: &During) {
-        let Some(Operand { span, shape: Shape::Address { base, offset } }) = instruction.operands.first() else { return };
+        let Some(Operand { span, shape: Shape::Address { base, offset } }) = instruction.operands.first()
+        else {
+            return;
+        };
         let span = *span;
         self.effect(span, during);
         if self.find(base).is_none() {
@@ -773,7 +814,10 @@ impl<'w> Judge<'_, 'w> {
         match shape {
             MapShape::Packed { stride } => place(*stride, 0).is_some_and(|at| {
                 let stride = u64::from(*stride);
-                at < stride && bytes <= stride - at && at.is_multiple_of(bytes) && stride.is_multiple_of(bytes)
+                at < stride
+                    && bytes <= stride - at
+                    && at.is_multiple_of(bytes)
+                    && stride.is_multiple_of(bytes)
             }),
             MapShape::Columns(columns) => columns.iter().any(|column| {
                 place(column.width, column.offset) == Some(0) && bytes == u64::from(column.width)

@@ -88,7 +88,11 @@ pub(crate) fn tokens(text: &str, at: u32) -> Result<Vec<Token<'_>>, LexError> {
                 if name == b"%" {
                     return fail(from, end, "a `%` without a name");
                 }
-                if name == b"_" { (TokenKind::Sign(b'_'), end) } else { (TokenKind::Name, dotted(bytes, end)) }
+                if name == b"_" {
+                    (TokenKind::Sign(b'_'), end)
+                } else {
+                    (TokenKind::Name, dotted(bytes, end))
+                }
             }
             b'.' => {
                 let end = dotted(bytes, from);
@@ -97,10 +101,11 @@ pub(crate) fn tokens(text: &str, at: u32) -> Result<Vec<Token<'_>>, LexError> {
                 }
                 (TokenKind::Dotted, end)
             }
-            b'0'..=b'9' => (TokenKind::Number, run(bytes, from, |b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.')),
-            b'{' | b'}' | b'[' | b']' | b'(' | b')' | b'<' | b'>' | b',' | b';' | b':' | b'@' | b'!' | b'|' | b'+' | b'-' => {
-                (TokenKind::Sign(byte), from + 1)
+            b'0'..=b'9' => {
+                (TokenKind::Number, run(bytes, from, |b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.'))
             }
+            b'{' | b'}' | b'[' | b']' | b'(' | b')' | b'<' | b'>' | b',' | b';' | b':' | b'@' | b'!'
+            | b'|' | b'+' | b'-' => (TokenKind::Sign(byte), from + 1),
             b'"' => return fail(from, from + 1, "a string"),
             _ => return fail(from, from + 1, "a byte that inserted text may not hold"),
         };
@@ -184,8 +189,14 @@ mod tests {
     fn tokens_of_a_span() {
         check("@!%p1 bra $nt_L1;", &["@", "!", "%p1", "bra", "$nt_L1", ";"]);
         check("$nt_L:}", &["$nt_L", ":", "}"]);
-        check("st.global.v4.b32[%nt_a+4],{_,%tid.x};", &["st.global.v4.b32", "[", "%nt_a", "+", "4", "]", ",", "{", "_", ",", "%tid.x", "}", ";"]);
-        check("ld.global.L2::128B.b32 x; // word\r\n.reg .b32 %r<4>", &["ld.global.L2::128B.b32", "x", ";", ".reg", ".b32", "%r", "<", "4", ">"]);
+        check(
+            "st.global.v4.b32[%nt_a+4],{_,%tid.x};",
+            &["st.global.v4.b32", "[", "%nt_a", "+", "4", "]", ",", "{", "_", ",", "%tid.x", "}", ";"],
+        );
+        check(
+            "ld.global.L2::128B.b32 x; // word\r\n.reg .b32 %r<4>",
+            &["ld.global.L2::128B.b32", "x", ";", ".reg", ".b32", "%r", "<", "4", ">"],
+        );
         check("0x1F /* a * b */ 0f3F800000", &["0x1F", "/* a * b */", "0f3F800000"]);
     }
 

@@ -7,7 +7,7 @@
 //! # What a woven text looks like
 //!
 //! ```text
-//! .version /*nt:edit 372e30{*/8.0/*}nt:edit*/                      raised, never lowered; the old bytes in hex
+//! /*nt:edit 2e76657273696f6e20372e30{*/.version 8.0/*}nt:edit*/     raised, never lowered; the old bytes in hex
 //! .visible .entry k(.param .u64 p/*nt:edit {*/,
 //!   .param .align 8 .b8 nt_ctx[32] /*nt:ctx …*//*}nt:edit*/)       the context, last; see `claim.rs` for the claim
 //! {                                                                (a forward declaration gets the same edit)
@@ -67,7 +67,8 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
     // The places that exist are those of the original, which has to be readable for that.
     let (module, found) = nt_ptx::parse(original);
     if let Some(error) = found.iter().find(|diagnostic| diagnostic.severity == Severity::Error) {
-        let message = format!("the original cannot be read here, so that no place in it is known: {}", error.message);
+        let message =
+            format!("the original cannot be read here, so that no place in it is known: {}", error.message);
         return report.add(Rule::V2, undone.woven(error.span), message);
     }
     if place::has_split_comment(original) {

@@ -22,7 +22,9 @@ pub(crate) fn identifiers<'t>(text: &'t str, mut see: impl FnMut(usize, &'t str)
                     let end = memchr::memmem::find(&bytes[at + 2..], b"*/");
                     end.map_or(bytes.len(), |end| at + 2 + end + 2)
                 }
-                (b'"', _) => memchr::memchr(b'"', &bytes[at + 1..]).map_or(bytes.len(), |end| at + 1 + end + 1),
+                (b'"', _) => {
+                    memchr::memchr(b'"', &bytes[at + 1..]).map_or(bytes.len(), |end| at + 1 + end + 1)
+                }
                 // `%tid`, or the sign of a remainder.
                 (b'%', _) => {
                     let end = word(at + 1);

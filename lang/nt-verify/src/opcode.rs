@@ -133,12 +133,20 @@ const FORMS: &[(Pattern, &[Slot], Act)] = &[
     ("mov.b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64|pred", &[To(Last), From(Last)], Act::Copy),
     ("mov.b32|b64", &[To(Last), FromBoth(Half)], Act::Other),
     ("mov.b32|b64", &[ToBoth(Half), From(Last)], Act::Other),
-    ("selp.b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64", &[To(Last), From(Last), From(Last), FromPredicate], Act::Other),
+    (
+        "selp.b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64",
+        &[To(Last), From(Last), From(Last), FromPredicate],
+        Act::Other,
+    ),
     // Conversions, none of them saturating.
     ("cvt.u64|s64.u32", &[To(Before), From(Last)], Act::ZeroExtend),
     ("cvt.u64|s64.u64|s64", &[To(Before), From(Last)], Act::Copy),
     ("cvt.u32|s32.u32|s32", &[To(Before), From(Last)], Act::Copy),
-    ("cvt.u8|s8|u16|s16|u32|s32|u64|s64.u8|s8|u16|s16|u32|s32|u64|s64", &[To(Before), From(Last)], Act::Other),
+    (
+        "cvt.u8|s8|u16|s16|u32|s32|u64|s64.u8|s8|u16|s16|u32|s32|u64|s64",
+        &[To(Before), From(Last)],
+        Act::Other,
+    ),
     ("cvt.rn.f32|f64.u8|s8|u16|s16|u32|s32|u64|s64", &[To(Before), From(Last)], Act::Other),
     ("cvt.rzi|rni.u8|s8|u16|s16|u32|s32|u64|s64.f32|f64", &[To(Before), From(Last)], Act::Other),
     ("cvt.f64.f32", &[To(Before), From(Last)], Act::Other),
@@ -219,7 +227,11 @@ const SYNC_FORMS: &[(Pattern, &[Slot], Act)] = &[
     ("vote.sync.any|all|uni.pred", &[To(Last), FromPredicate, Mask], Act::Other),
     ("vote.sync.ballot.b32", &[To(Last), FromPredicate, Mask], Act::Other),
     ("match.any.sync.b32|b64", &[To(Bits(32)), From(Last), Mask], Act::Other),
-    ("shfl.sync.up|down|bfly|idx.b32", &[To(Last), From(Last), From(Bits(32)), From(Bits(32)), Mask], Act::Other),
+    (
+        "shfl.sync.up|down|bfly|idx.b32",
+        &[To(Last), From(Last), From(Bits(32)), From(Bits(32)), Mask],
+        Act::Other,
+    ),
 ];
 
 /// The forms of `opcode` that may be inserted, none if it is not on the list; with the `.sync` operations if they are
@@ -271,17 +283,45 @@ fn bits(word: &str) -> u32 {
     }
 }
 
-/// Special registers that may be read, and their bits. PTX ISA 9.0, chapter 10.
+/// Special registers that may be read: name, fields if it has any, bits. PTX ISA 9.0, chapter 10.
+///
+/// Not here: `%pm0` and its kin, `%envreg`, what nothing needs.
+pub(crate) const SPECIAL: [(&str, &str, u32); 26] = [
+    ("%tid", "xyz", 32),
+    ("%ntid", "xyz", 32),
+    ("%ctaid", "xyz", 32),
+    ("%nctaid", "xyz", 32),
+    ("%clusterid", "xyz", 32),
+    ("%nclusterid", "xyz", 32),
+    ("%cluster_ctaid", "xyz", 32),
+    ("%cluster_nctaid", "xyz", 32),
+    ("%cluster_ctarank", "", 32),
+    ("%laneid", "", 32),
+    ("%warpid", "", 32),
+    ("%nwarpid", "", 32),
+    ("%smid", "", 32),
+    ("%nsmid", "", 32),
+    ("%lanemask_eq", "", 32),
+    ("%lanemask_lt", "", 32),
+    ("%lanemask_le", "", 32),
+    ("%lanemask_gt", "", 32),
+    ("%lanemask_ge", "", 32),
+    ("%clock", "", 32),
+    ("%clock_hi", "", 32),
+    ("%globaltimer_lo", "", 32),
+    ("%globaltimer_hi", "", 32),
+    ("%clock64", "", 64),
+    ("%globaltimer", "", 64),
+    ("%gridid", "", 64),
+];
+
+/// The bits of a special register, by its name with the field.
 pub(crate) fn special(name: &str) -> Option<u32> {
-    Some(match name {
-        "%tid.x" | "%tid.y" | "%tid.z" | "%ntid.x" | "%ntid.y" | "%ntid.z" => 32,
-        "%ctaid.x" | "%ctaid.y" | "%ctaid.z" | "%nctaid.x" | "%nctaid.y" | "%nctaid.z" => 32,
-        "%laneid" | "%warpid" | "%nwarpid" | "%smid" | "%nsmid" => 32,
-        "%lanemask_eq" | "%lanemask_lt" | "%lanemask_le" | "%lanemask_gt" | "%lanemask_ge" => 32,
-        "%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi" => 32,
-        "%clock64" | "%globaltimer" | "%gridid" => 64,
-        _ => return None,
-    })
+    let (base, field) = name.split_once('.').unwrap_or((name, ""));
+    let &(_, fields, bits) = SPECIAL.iter().find(|(known, ..)| *known == base)?;
+    let right =
+        if fields.is_empty() { !name.contains('.') } else { field.len() == 1 && fields.contains(field) };
+    right.then_some(bits)
 }
 
 #[cfg(test)]
@@ -291,8 +331,19 @@ mod tests {
     #[test]
     fn what_is_on_the_list() {
         for opcode in [
-            "mov.u32", "cvt.u64.u32", "mad.wide.u32", "setp.lt.and.u64", "ld.param.u64", "st.global.v4.b32", "bra",
-            "activemask.b32", "div.u32", "div.full.f32", "and.pred", "setp.ge.u64", "st.global.u8",
+            "mov.u32",
+            "cvt.u64.u32",
+            "mad.wide.u32",
+            "setp.lt.and.u64",
+            "ld.param.u64",
+            "st.global.v4.b32",
+            "bra",
+            "activemask.b32",
+            "div.u32",
+            "div.full.f32",
+            "and.pred",
+            "setp.ge.u64",
+            "st.global.u8",
         ] {
             assert!(!forms(opcode, false).is_empty(), "{opcode}");
         }
@@ -301,17 +352,81 @@ mod tests {
     #[test]
     fn what_is_not() {
         for opcode in [
-            "add.cc.u32", "addc.u32", "subc.u32", "madc.lo.cc.u32", "div.u64", "div.s64", "div.u16", "rem.s16", "rem.u64", "rem.s64",
-            "div.rn.f32", "div.rn.f64", "sqrt.rn.f32", "sqrt.rn.f64", "rcp.rn.f64", "call", "call.uni", "ret", "exit",
-            "trap", "brkpt", "bar.sync", "barrier.sync", "barrier.cta.sync.aligned", "membar.gl", "fence.acq_rel.gpu",
-            "fence.proxy.async", "st.shared.u32", "st.local.u32", "st.param.b32", "st.u32", "st.volatile.global.u32",
-            "st.release.gpu.global.u32", "st.global.wt.u32", "st.async.u32", "ld.global.u32", "ld.global.nc.u32",
-            "ld.const.u64", "ld.shared.u32", "ld.u32", "ld.param.v2.u64", "ld.param::func.u32", "atom.global.add.u32",
-            "red.global.add.u64", "cp.async.ca.shared.global", "mbarrier.init.b64", "setmaxnreg.dec.sync.aligned.u32",
-            "elect.sync", "vote.sync.ballot.b32", "vote.ballot.b32", "redux.sync.add.u32", "shfl.sync.idx.b32",
-            "shfl.idx.b32", "match.any.sync.b32", "activemask", "bra.uni", "brx.idx", "cvta.param.u64", "cvta.to.global.u64",
-            "st.global.v8.b32", "st.global.v4.b64", "mov", "mov.b128", "mov.u32.u32", "add", "nanosleep.u32", "prefetch.global.L1",
-            "tex.2d.v4.f32.s32", "cvt.sat.u8.u32", "", ".", "mov.", "pmevent", "griddepcontrol.wait", "alloca.u32",
+            "add.cc.u32",
+            "addc.u32",
+            "subc.u32",
+            "madc.lo.cc.u32",
+            "div.u64",
+            "div.s64",
+            "div.u16",
+            "rem.s16",
+            "rem.u64",
+            "rem.s64",
+            "div.rn.f32",
+            "div.rn.f64",
+            "sqrt.rn.f32",
+            "sqrt.rn.f64",
+            "rcp.rn.f64",
+            "call",
+            "call.uni",
+            "ret",
+            "exit",
+            "trap",
+            "brkpt",
+            "bar.sync",
+            "barrier.sync",
+            "barrier.cta.sync.aligned",
+            "membar.gl",
+            "fence.acq_rel.gpu",
+            "fence.proxy.async",
+            "st.shared.u32",
+            "st.local.u32",
+            "st.param.b32",
+            "st.u32",
+            "st.volatile.global.u32",
+            "st.release.gpu.global.u32",
+            "st.global.wt.u32",
+            "st.async.u32",
+            "ld.global.u32",
+            "ld.global.nc.u32",
+            "ld.const.u64",
+            "ld.shared.u32",
+            "ld.u32",
+            "ld.param.v2.u64",
+            "ld.param::func.u32",
+            "atom.global.add.u32",
+            "red.global.add.u64",
+            "cp.async.ca.shared.global",
+            "mbarrier.init.b64",
+            "setmaxnreg.dec.sync.aligned.u32",
+            "elect.sync",
+            "vote.sync.ballot.b32",
+            "vote.ballot.b32",
+            "redux.sync.add.u32",
+            "shfl.sync.idx.b32",
+            "shfl.idx.b32",
+            "match.any.sync.b32",
+            "activemask",
+            "bra.uni",
+            "brx.idx",
+            "cvta.param.u64",
+            "cvta.to.global.u64",
+            "st.global.v8.b32",
+            "st.global.v4.b64",
+            "mov",
+            "mov.b128",
+            "mov.u32.u32",
+            "add",
+            "nanosleep.u32",
+            "prefetch.global.L1",
+            "tex.2d.v4.f32.s32",
+            "cvt.sat.u8.u32",
+            "",
+            ".",
+            "mov.",
+            "pmevent",
+            "griddepcontrol.wait",
+            "alloca.u32",
         ] {
             assert!(forms(opcode, false).is_empty(), "{opcode}");
         }
@@ -327,6 +442,20 @@ mod tests {
         assert_eq!((store.lanes, store.last), (4, 32));
         // The second line of the list is not taken for a conversion that the first one names.
         assert_eq!(forms("cvt.s64.s32", false)[0].act, Act::Other);
+    }
+
+    #[test]
+    fn special_registers() {
+        for (name, bits) in
+            [("%tid.x", 32), ("%nctaid.z", 32), ("%clock", 32), ("%clock64", 64), ("%gridid", 64)]
+        {
+            assert_eq!(special(name), Some(bits), "{name}");
+        }
+        for name in
+            ["%tid", "%tid.", "%tid.w", "%tid.xy", "%clock.x", "%clock.", "%pm0", "tid.x", "%envreg0", ""]
+        {
+            assert_eq!(special(name), None, "{name}");
+        }
     }
 
     #[test]

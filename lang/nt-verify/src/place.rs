@@ -9,6 +9,7 @@
 //! over the statements finds the place of each.
 
 use crate::lex::trivia;
+use crate::opcode::SPECIAL;
 use nt_diag::Span;
 use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Statement};
 use std::ops::Range;
@@ -49,7 +50,8 @@ impl<'m, 's> Places<'m, 's> {
     /// What stands at `at`, or why no span may.
     pub(crate) fn find(&mut self, at: u32) -> Result<Place, &'static str> {
         let after = self.bodies.partition_point(|(body, _)| body.start < at);
-        let inside = after.checked_sub(1).and_then(|last| self.bodies.get(last)).filter(|(body, _)| at < body.end);
+        let inside =
+            after.checked_sub(1).and_then(|last| self.bodies.get(last)).filter(|(body, _)| at < body.end);
         let Some(&(body, function)) = inside else { return Err("a span outside of all function bodies") };
         let all = self.module.functions.get(function).map_or(&[][..], |f| self.module.body(f));
 
@@ -88,13 +90,17 @@ impl<'m, 's> Places<'m, 's> {
         if behind.is_some_and(|s| matches!(s.kind, Kind::Table)) {
             return Err("a span between a label and its table");
         }
-        let near = |list: &[Statement]| list.iter().take(NEAR).all(|s| matches!(s.kind, Kind::Loc)) && list.len() > NEAR;
+        let near = |list: &[Statement]| {
+            list.iter().take(NEAR).all(|s| matches!(s.kind, Kind::Loc)) && list.len() > NEAR
+        };
         if (before.is_none() && next > NEAR) || near(all.get(next..).unwrap_or(&[])) {
             return Err("a span among more lines of source than anybody reads");
         }
 
         let guard = match behind.map(|statement| statement.kind) {
-            Some(Kind::Instruction(instruction)) => instruction.guard.map(|guard| (guard.register, guard.negated)),
+            Some(Kind::Instruction(instruction)) => {
+                instruction.guard.map(|guard| (guard.register, guard.negated))
+            }
             _ => None,
         };
         Ok(Place { function, is_entry: next <= self.leading(function, all), guard })
@@ -212,7 +218,9 @@ impl<'s> Shadows<'s> {
         let base = name.split('.').next().unwrap_or(name);
         self.found.iter().any(|(scope, declared, numbered)| {
             let same = *declared == base;
-            let number = base.strip_prefix(declared).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
+            let number = base
+                .strip_prefix(declared)
+                .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
             scope.start <= at && at < scope.end && (same || (*numbered && number))
         })
     }
@@ -225,7 +233,7 @@ impl<'s> Shadows<'s> {
             let name = rest.get(..end.map_or(rest.len(), |end| end + 1)).unwrap_or(rest);
             // `%clock<65>` declares `%clock64`; blanks may stand before the `<`.
             let numbered = rest.get(name.len()..).unwrap_or("").trim_start().starts_with('<');
-            if SPECIAL.iter().any(|&known| known == name || (numbered && known.starts_with(name))) {
+            if SPECIAL.iter().any(|&(known, ..)| known == name || (numbered && known.starts_with(name))) {
                 if self.found.len() == 64 {
                     self.many = true;
                     return;
@@ -236,17 +244,9 @@ impl<'s> Shadows<'s> {
     }
 }
 
-/// The special registers of [`special`], fields left out.
-const SPECIAL: [&str; 21] = [
-    "%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%lanemask_eq",
-    "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge", "%clock", "%clock_hi", "%clock64",
-    "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%gridid",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::opcode::special;
 
     const HEAD: &str = ".version 8.0\n.target sm_90\n";
 
@@ -295,7 +295,11 @@ mod tests {
         let (module, _) = nt_ptx::parse(&text);
         let outside = "a span outside of all function bodies";
         for at in [0, HEAD.len() + 1, text.len() - 1, text.len(), text.find('{').expect("has a body")] {
-            assert_eq!(Places::new(&module).find(at as u32).map(|p| p.function).expect_err("is outside"), outside, "{at}");
+            assert_eq!(
+                Places::new(&module).find(at as u32).map(|p| p.function).expect_err("is outside"),
+                outside,
+                "{at}"
+            );
         }
     }
 
@@ -317,16 +321,12 @@ mod tests {
         assert!(shadows.hides("%tid.x", at("mov")), "a declaration counts for its whole scope");
         assert!(!shadows.hides("%tid.x", at("ret;")));
         assert!(shadows.hides("%clock64", at("mov")));
-        assert!(shadows.hides("%clock", at("ret;")), "careful: `%clock<65>` does not declare `%clock` itself");
+        assert!(
+            shadows.hides("%clock", at("ret;")),
+            "careful: `%clock<65>` does not declare `%clock` itself"
+        );
         assert!(!shadows.hides("%clock_hi", at("ret;")));
         assert!(shadows.hides("%smid", at("ret;")));
         assert!(!shadows.hides("%nsmid", at("ret;")));
-    }
-
-    #[test]
-    fn the_two_lists_of_special_registers_agree() {
-        for name in &SPECIAL {
-            assert!(special(name).is_some() || special(&format!("{name}.x")).is_some(), "{name}");
-        }
     }
 }

@@ -79,8 +79,12 @@ impl Rule {
     /// The rule in one line.
     pub fn summary(self) -> &'static str {
         match self {
-            Rule::V1 => "the woven text without its spans, with declared edits undone, is the original byte for byte",
-            Rule::V2 => "a span stands at a statement boundary of the original, in a kernel that has the context",
+            Rule::V1 => {
+                "the woven text without its spans, with declared edits undone, is the original byte for byte"
+            }
+            Rule::V2 => {
+                "a span stands at a statement boundary of the original, in a kernel that has the context"
+            }
             Rule::V3 => "a span alone is whole statements in braces of its own",
             Rule::V4 => "names of spans begin with the prefix, which no name of the original does",
             Rule::V5 => "a span branches only forward, to a label of its own",
@@ -222,7 +226,10 @@ mod tests {
         for rule in Rule::ALL {
             let text = explain(rule.name()).expect("has a paragraph");
             assert!(text.starts_with(&format!("{rule}: ")), "{rule}");
-            assert!(text.contains("Example") && text.contains("Why: "), "{rule} wants an example and a reason");
+            assert!(
+                text.contains("Example") && text.contains("Why: "),
+                "{rule} wants an example and a reason"
+            );
         }
         assert_eq!(explain("v6"), explain("V6"));
         assert_eq!(explain("V99"), None);

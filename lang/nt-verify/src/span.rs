@@ -156,7 +156,9 @@ impl<'w> Reader<'_, 'w> {
     }
 
     fn next(&mut self, wanted: &str) -> Read<Token<'w>> {
-        let Some(token) = self.peek() else { return Err((self.end, format!("expected {wanted}, found the span's end"))) };
+        let Some(token) = self.peek() else {
+            return Err((self.end, format!("expected {wanted}, found the span's end")));
+        };
         self.at += 1;
         Ok(token)
     }
@@ -232,7 +234,11 @@ impl<'w> Reader<'_, 'w> {
             let mut count = None;
             if self.takes(b'<') {
                 let number = self.kind(TokenKind::Number, "how many registers")?;
-                let value = number.text.parse().ok().filter(|&n: &u32| n as usize <= MOST_REGISTERS && !number.text.starts_with('0'));
+                let value = number
+                    .text
+                    .parse()
+                    .ok()
+                    .filter(|&n: &u32| n as usize <= MOST_REGISTERS && !number.text.starts_with('0'));
                 count = match value {
                     Some(value) => Some(value),
                     None => return unexpected(number, "a number of registers"),
@@ -280,12 +286,9 @@ impl<'w> Reader<'_, 'w> {
                 let base = self.kind(TokenKind::Name, "the base of an address")?;
                 let mut offset = 0;
                 if !self.sees(b']') {
-                    let sign = self.next("`]`")?;
-                    let negative = match sign.kind {
-                        TokenKind::Sign(b'+') => false,
-                        TokenKind::Sign(b'-') => true,
-                        _ => return unexpected(sign, "`+`, `-` or `]`"),
-                    };
+                    // `+-4` is how PTX writes what is behind; `-4` alone ptxas refuses.
+                    self.sign(b'+')?;
+                    let negative = self.takes(b'-');
                     let digits = self.next("an offset")?;
                     offset = match integer(digits.text) {
                         Some(n) if digits.kind == TokenKind::Number && n < 1 << 31 => n as i64,
@@ -312,7 +315,10 @@ impl<'w> Reader<'_, 'w> {
         let operand = Operand { span: token.span.to(to), shape };
         if outer && self.takes(b'|') {
             let second = self.operand(false)?;
-            return Ok(Operand { span: operand.span.to(second.span), shape: Shape::Pair(Box::new(operand), Box::new(second)) });
+            return Ok(Operand {
+                span: operand.span.to(second.span),
+                shape: Shape::Pair(Box::new(operand), Box::new(second)),
+            });
         }
         Ok(operand)
     }
@@ -370,7 +376,8 @@ mod tests {
 
     #[test]
     fn statements_of_a_span() {
-        let read = read("{ .reg .b64 %nt_a<2>; $nt_L: @!%p st.global.v2.b32 [%nt_a1-4], {%nt_x, 017}; }", 0).expect("is read");
+        let read = read("{ .reg .b64 %nt_a<2>; $nt_L: @!%p st.global.v2.b32 [%nt_a1+-4], {%nt_x, 017}; }", 0)
+            .expect("is read");
         let Kind::Declaration { bits: 64, names } = &read[1].kind else { panic!("{read:?}") };
         assert_eq!((names[0].name, names[0].count), ("%nt_a", Some(2)));
         assert_eq!(read[2].kind, Kind::Label("$nt_L"));
@@ -383,10 +390,14 @@ mod tests {
 
     #[test]
     fn numbers() {
-        for (text, value) in [("0", 0), ("0x1fU", 31), ("0b101", 5), ("017", 15), ("18446744073709551615", u64::MAX)] {
+        for (text, value) in
+            [("0", 0), ("0x1fU", 31), ("0b101", 5), ("017", 15), ("18446744073709551615", u64::MAX)]
+        {
             assert_eq!(integer(text), Some(value), "{text}");
         }
-        for text in ["08", "0xFFu", "0x", "0b2", "1.5", "1_0", "", "18446744073709551616", "12a", "0x+1", "00b1"] {
+        for text in
+            ["08", "0xFFu", "0x", "0b2", "1.5", "1_0", "", "18446744073709551616", "12a", "0x+1", "00b1"]
+        {
             assert_eq!(integer(text), None, "{text}");
         }
     }
@@ -411,6 +422,9 @@ mod tests {
         refused("{ mov.u32 %a,", "expected an operand, found the span's end");
         refused("{ st.global.u32 [12], 1; }", "expected the base of an address, found `12`");
         refused("{ mov.u32 %a, 0x; }", "expected a number, found `0x`");
-        refused("{ mov.u64 %a, -9223372036854775809; }", "expected a number of at most 64 bits, found `9223372036854775809`");
+        refused(
+            "{ mov.u64 %a, -9223372036854775809; }",
+            "expected a number of at most 64 bits, found `9223372036854775809`",
+        );
     }
 }

@@ -109,7 +109,11 @@ pub(crate) fn undo(original: &str, woven: &str, report: &mut Report) -> Option<U
                 return None;
             }
             if !numbers.insert(opened.name) {
-                report.add(Rule::V1, Span::from(mark..opened.end), format!("a second span `{}`", opened.name));
+                report.add(
+                    Rule::V1,
+                    Span::from(mark..opened.end),
+                    format!("a second span `{}`", opened.name),
+                );
             }
         }
         let replaced = opened.replaced.unwrap_or_default();
@@ -189,7 +193,8 @@ mod tests {
             Ok(parts) => {
                 assert!(report.is_accepted(), "{report:?}");
                 let undone = undone.expect("is undone");
-                let found: Vec<_> = undone.inserted.iter().map(|i| (i.inner.of(woven), i.old.start)).collect();
+                let found: Vec<_> =
+                    undone.inserted.iter().map(|i| (i.inner.of(woven), i.old.start)).collect();
                 assert_eq!(found, parts);
             }
             Err(message) => assert_eq!(report.violations()[0].message, message),
@@ -223,8 +228,16 @@ mod tests {
         check("ab", "a/*nt:ctx x*/b", Err("a mark that opens nothing"));
         check("ab", "a/*nt:00{*/x/*}nt:00*/b", Err("the number of a span is no number"));
         check("ab", "a/*nt:{*/x/*}nt:*/b", Err("the number of a span is no number"));
-        check("ab", "a/*nt:edit 6{*/x/*}nt:edit*/", Err("the replaced bytes of an edit are not written in hex"));
-        check("ab", "a/*nt:edit 63{*/x/*}nt:edit*/", Err("the bytes that this edit replaced are not those of the original"));
+        check(
+            "ab",
+            "a/*nt:edit 6{*/x/*}nt:edit*/",
+            Err("the replaced bytes of an edit are not written in hex"),
+        );
+        check(
+            "ab",
+            "a/*nt:edit 63{*/x/*}nt:edit*/",
+            Err("the bytes that this edit replaced are not those of the original"),
+        );
         check("ab", "a/*}nt:0*/b", Err(differs));
         check("äb", "ä/*nt:é{*/b", Err("the number of a span is no number"));
     }
@@ -232,7 +245,8 @@ mod tests {
     #[test]
     fn places_of_the_original_in_the_woven_text() {
         let mut report = Report::default();
-        let undone = undo("abc", "a/*nt:0{*/x/*}nt:0*/b/*nt:edit 63{*/CC/*}nt:edit*/", &mut report).expect("is undone");
+        let undone = undo("abc", "a/*nt:0{*/x/*}nt:0*/b/*nt:edit 63{*/CC/*}nt:edit*/", &mut report)
+            .expect("is undone");
         assert_eq!((undone.woven_at(0), undone.woven_at(1)), (0, 20));
         assert_eq!(undone.woven_at(2), 21, "the first byte of an edit is where the edit begins");
     }

@@ -134,7 +134,11 @@ impl Facts {
 
     /// What is true where both are.
     pub(crate) fn and(&self, other: &Facts) -> Facts {
-        if other.0.is_empty() { self.clone() } else { Facts::of(self.iter().chain(other.iter()).cloned().collect()) }
+        if other.0.is_empty() {
+            self.clone()
+        } else {
+            Facts::of(self.iter().chain(other.iter()).cloned().collect())
+        }
     }
 
     /// What is true where one of them is, nobody knows which.
@@ -160,7 +164,12 @@ impl Predicate {
     /// A new one, from which follows what the arguments say.
     pub(crate) fn new(number: u32, if_true: &Facts, if_false: &Facts) -> Self {
         let own = |value| Facts::of(vec![Fact::Held(number, value)]);
-        Predicate { number, negated: false, if_true: own(true).and(if_true), if_false: own(false).and(if_false) }
+        Predicate {
+            number,
+            negated: false,
+            if_true: own(true).and(if_true),
+            if_false: own(false).and(if_false),
+        }
     }
 
     #[must_use]
@@ -217,7 +226,10 @@ mod tests {
         let (base, x) = (Linear::unknown(Unknown::Base(0)), Linear::unknown(Unknown::Some(7)));
         let address = base.plus(&x, 16).and_then(|sum| sum.plus(&Linear::constant(8), 1)).expect("is short");
         assert_eq!(address.base(), Some(0));
-        let rest = address.plus(&base, u64::MAX).and_then(|sum| sum.plus(&x, 16_u64.wrapping_neg())).expect("is short");
+        let rest = address
+            .plus(&base, u64::MAX)
+            .and_then(|sum| sum.plus(&x, 16_u64.wrapping_neg()))
+            .expect("is short");
         assert_eq!(rest.as_constant(), Some(8));
         assert_eq!(x.plus(&x, u64::MAX).and_then(|zero| zero.as_constant()), Some(0));
         assert_eq!(x.plus(&Linear::constant(1), 1).and_then(|sum| sum.as_unknown()), None);
@@ -227,7 +239,8 @@ mod tests {
 
     #[test]
     fn a_sum_of_many_terms_is_forgotten() {
-        let sum = (0..8).try_fold(Linear::constant(0), |sum, n| sum.plus(&Linear::unknown(Unknown::Some(n)), 1));
+        let sum =
+            (0..8).try_fold(Linear::constant(0), |sum, n| sum.plus(&Linear::unknown(Unknown::Some(n)), 1));
         assert!(sum.as_ref().is_some_and(|sum| sum.plus(&Linear::unknown(Unknown::Some(8)), 1).is_none()));
     }
 
