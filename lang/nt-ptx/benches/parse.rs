@@ -3,6 +3,8 @@
 //! The inputs are compilers' output from testdata, repeated under different names to some 16 MB, the size of a large
 //! framework's module.
 
+#![allow(clippy::panic, reason = "a missing file ends the run")]
+
 use divan::Bencher;
 use divan::counter::BytesCount;
 use nt_diag::Span;

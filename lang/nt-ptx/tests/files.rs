@@ -5,6 +5,8 @@
 //! * `noted`: passes through, with a note on each line that says `// note: TEXT`.
 //! * `refused`: ptxas refuses them; each line that says `// error: TEXT` has that error, and no other line has one.
 
+#![allow(clippy::panic, reason = "a missing file ends the run")]
+
 use nt_diag::{Found, Severity, Source};
 use nt_ptx::syntax::{Kind, Module};
 use nt_ptx::{ModuleInfo, parse, resolve, spell};

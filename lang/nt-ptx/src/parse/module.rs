@@ -50,11 +50,12 @@ impl Reader<'_> {
     /// A text without `.version`.
     fn no_ptx(&mut self) {
         let text = self.module.text;
-        let first = text.len() - text.trim_start().len();
+        let blank = [' ', '\t', '\r', '\n'];
+        let first = text.len() - text.trim_start_matches(blank).len();
         let shown = self.tokens.find(|(kind, _)| !kind.is_comment()).map_or(Span::at(0), |(_, span)| span);
         let d = Diagnostic::error("not-ptx", shown, "this is no PTX: there is no `.version` in it");
         self.report(d.help("PTX begins with `.version M.N` and `.target sm_NN`"));
-        let whole = Span::from(first..text.trim_end().len().max(first));
+        let whole = Span::from(first..text.trim_end_matches(blank).len().max(first));
         if !whole.is_empty() {
             self.done = whole.end;
             self.item_from(whole, ItemKind::Unknown);

@@ -58,7 +58,7 @@ impl Reader<'_> {
                 TokenKind::Name => self.name(None),
                 TokenKind::At => self.guarded(),
                 // A function cannot begin inside another: the brace that closes this one is missing.
-                TokenKind::Dotted if self.at_item() => break,
+                TokenKind::Dotted if body.is_some() && self.at_item() => break,
                 TokenKind::Dotted => self.directive(),
                 _ => self.no_statement(),
             }
@@ -136,6 +136,7 @@ impl Reader<'_> {
             self.name(Some(guard));
         } else {
             self.expected("guard-alone", guard.span, "an instruction behind the guard");
+            self.take_if(TokenKind::Semicolon);
             self.push_from(at, Kind::Unknown);
         }
     }
@@ -169,6 +170,11 @@ impl Reader<'_> {
             ".section" => {
                 self.section();
                 Kind::Directive
+            }
+            name if begins_item(name) => {
+                self.error("item-in-body", word, format!("`{name}` cannot stand among statements"));
+                self.unknown_directive();
+                Kind::Unknown
             }
             name => {
                 let message = format!("unknown directive `{name}`");
