@@ -1,1 +1,38 @@
-//! A libcuda.so.1 without a GPU; with no executor, the tests' stub driver.
+//! A `libcuda.so.1` that needs no GPU.
+//!
+//! It speaks the CUDA driver API as far as driver-API programs, the hook and their tests make use of it, keeps "device"
+//! memory on the host, and runs streams as real queues, so that what is not ordered is not ordered here either. It has
+//! no executor yet: kernels do nothing. That makes it the tests' driver: what would a program see, and which launches
+//! with which parameters would the device?
+//!
+//! As the real one does, it looks itself up with `dlsym` in `cuInit`, registers an exit handler there after which every
+//! call answers 4, refuses calls that would break a stream capture (900), and knows only the kernels that an image
+//! holds. A call that is not known to it is not exported; `cuGetProcAddress` answers 500 for it.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `NT_VGPU_LOG` | a file; a line is appended for each launch and for whatever else tests may want to see ([`log`]) |
+//! | `NT_VGPU_FAULT` | things that go wrong, separated by commas ([`plan`]) |
+#![allow(unsafe_code, reason = "the driver's interface is C")]
+// The driver's names, and the driver's long argument lists.
+#![allow(non_snake_case, clippy::too_many_arguments)]
+
+mod call;
+mod context;
+mod image;
+mod launch;
+mod log;
+mod lookup;
+mod memory;
+mod module;
+mod plan;
+mod queue;
+mod stream;
+
+use std::ffi::{c_int, c_void};
+
+/// A handle or an address that is handed on.
+type Opaque = *mut c_void;
+
+/// What every call returns; 0 is success.
+type Code = c_int;

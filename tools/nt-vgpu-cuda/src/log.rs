@@ -1,0 +1,26 @@
+//! The log of `NT_VGPU_LOG`: a line an event, fields separated by spaces, appended with one write each.
+//!
+//! ```text
+//! launch PID vector_add grid=4,1,1 block=256,1,1 shared=0 stream=0x0 captured=0 params=00f0…,1000…
+//! load PID 2 kernels
+//! dirty PID ADDRESS        (scribble: a segment that was not zero)
+//! ```
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::OnceLock;
+
+/// Appends a line, if a log is wanted.
+pub(crate) fn line(text: impl FnOnce() -> String) {
+    static FILE: OnceLock<Option<File>> = OnceLock::new();
+    let file = FILE.get_or_init(|| {
+        let path = std::env::var_os("NT_VGPU_LOG")?;
+        File::options().append(true).create(true).open(path).ok()
+    });
+    if let Some(mut file) = file.as_ref() {
+        let mut text = text();
+        text.push('\n');
+        // A log that cannot be written is no reason to fail a program.
+        let _ = file.write_all(text.as_bytes());
+    }
+}

@@ -1,0 +1,161 @@
+//! Memory: allocations are host memory, and a device address is a host address.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::BTreeMap;
+use std::ffi::{c_uchar, c_uint, c_void};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::call::{INVALID_VALUE, OUT_OF_MEMORY, calls, lock, put};
+use crate::context::need_current;
+use crate::plan::plan;
+use crate::queue::Op;
+use crate::stream::{self, Forbidden};
+use crate::{Code, Opaque};
+
+/// As much as the device has.
+pub(crate) const TOTAL: usize = 8 << 30;
+const ALIGN: usize = 512;
+
+/// Allocations by address.
+static DEVICE: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
+/// Host memory that was registered, by address.
+static HOST: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
+
+/// Whether a range lies in one allocation or one piece of registered memory.
+pub(crate) fn holds(address: u64, len: usize) -> bool {
+    let inside = |map: &Mutex<BTreeMap<u64, usize>>| {
+        let map = lock(map);
+        let below = map.range(..=address).next_back();
+        below.is_some_and(|(&start, &size)| address - start <= size as u64 && len as u64 <= size as u64 - (address - start))
+    };
+    inside(&DEVICE) || inside(&HOST)
+}
+
+fn check(address: u64, len: usize) -> Result<(), Code> {
+    if len == 0 || holds(address, len) { Ok(()) } else { Err(INVALID_VALUE) }
+}
+
+fn copy(to: u64, from: u64, len: usize) {
+    // SAFETY: the device side was checked, the host side is the program's word.
+    unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len) };
+}
+
+fn fill(to: u64, value: u32, count: usize) {
+    // SAFETY: checked against the allocations; device addresses are aligned to what is filled.
+    unsafe { std::slice::from_raw_parts_mut(to as *mut u32, count) }.fill(value);
+}
+
+/// A copy or fill that is ordered with the null stream and returns when it is done.
+fn at_once(effect: impl FnOnce()) -> Result<(), Code> {
+    stream::forbid_under_capture(Forbidden::Strict)?;
+    stream::drain_blocking(need_current()?);
+    effect();
+    Ok(())
+}
+
+fn queue(on: Opaque, effect: impl FnOnce() + Send + 'static) -> Result<(), Code> {
+    stream::push(on, Op::Run(Duration::ZERO, Box::new(effect)))
+}
+
+calls! {
+    fn cuMemAlloc_v2(out: *mut u64, bytes: usize) {
+        need_current()?;
+        stream::forbid_under_capture(Forbidden::Strict)?;
+        if bytes == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let used: usize = lock(&DEVICE).values().sum();
+        if bytes > TOTAL - used || plan().no_memory.is_some_and(|most| bytes as u64 > most) {
+            return Err(OUT_OF_MEMORY);
+        }
+        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| INVALID_VALUE)?;
+        // SAFETY: the size is not zero.
+        let memory = unsafe { alloc_zeroed(layout) };
+        if memory.is_null() {
+            return Err(OUT_OF_MEMORY);
+        }
+        lock(&DEVICE).insert(memory as u64, bytes);
+        put(out, memory as u64)
+    }
+    fn cuMemFree_v2(address: u64) {
+        stream::forbid_under_capture(Forbidden::Strict)?;
+        if address == 0 {
+            return Ok(());
+        }
+        stream::drain_context(need_current()?);
+        let bytes = lock(&DEVICE).remove(&address).ok_or(INVALID_VALUE)?;
+        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| INVALID_VALUE)?;
+        // SAFETY: allocated above with this layout.
+        unsafe { dealloc(address as *mut u8, layout) };
+        Ok(())
+    }
+    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
+        need_current()?;
+        let used: usize = lock(&DEVICE).values().sum();
+        put(free, TOTAL - used)?;
+        put(total, TOTAL)
+    }
+
+    fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, _flags: c_uint) {
+        need_current()?;
+        stream::forbid_under_capture(Forbidden::Strict)?;
+        if memory.is_null() || bytes == 0 {
+            return Err(INVALID_VALUE);
+        }
+        if let Some(code) = plan().register {
+            return Err(code);
+        }
+        lock(&HOST).insert(memory as u64, bytes);
+        Ok(())
+    }
+    fn cuMemHostUnregister(memory: *mut c_void) {
+        lock(&HOST).remove(&(memory as u64)).map(|_| ()).ok_or(INVALID_VALUE)
+    }
+    fn cuMemHostGetDevicePointer_v2(out: *mut u64, memory: *mut c_void, flags: c_uint) {
+        if flags != 0 || !holds(memory as u64, 1) {
+            return Err(INVALID_VALUE);
+        }
+        put(out, memory as u64)
+    }
+
+    fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) {
+        check(to, bytes)?;
+        at_once(|| copy(to, from as u64, bytes))
+    }
+    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) {
+        check(from, bytes)?;
+        at_once(|| copy(to as u64, from, bytes))
+    }
+    fn cuMemcpyDtoD_v2(to: u64, from: u64, bytes: usize) {
+        check(to, bytes)?;
+        check(from, bytes)?;
+        at_once(|| copy(to, from, bytes))
+    }
+    fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, on: Opaque) {
+        check(to, bytes)?;
+        let from = from as u64;
+        queue(on, move || copy(to, from, bytes))
+    }
+    fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, on: Opaque) {
+        if let Some(code) = plan().copy {
+            return Err(code);
+        }
+        check(from, bytes)?;
+        let to = to as u64;
+        queue(on, move || copy(to, from, bytes))
+    }
+    fn cuMemsetD8_v2(to: u64, value: c_uchar, count: usize) {
+        check(to, count)?;
+        // SAFETY: checked just now.
+        at_once(|| unsafe { std::ptr::write_bytes(to as *mut u8, value, count) })
+    }
+    fn cuMemsetD32_v2(to: u64, value: c_uint, count: usize) {
+        check(to, count * 4)?;
+        at_once(|| fill(to, value, count))
+    }
+    fn cuMemsetD32Async(to: u64, value: c_uint, count: usize, on: Opaque) {
+        check(to, count * 4)?;
+        queue(on, move || fill(to, value, count))
+    }
+}

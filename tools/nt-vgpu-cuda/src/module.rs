@@ -1,0 +1,273 @@
+//! Modules, libraries, and the functions in them.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, Mutex};
+
+use crate::call::{
+    INVALID_IMAGE, INVALID_VALUE, NOT_FOUND, NOT_SUPPORTED, Objects, calls, lock, put,
+};
+use crate::context::need_current;
+use crate::image::{self, Entry};
+use crate::plan::plan;
+use crate::{Code, Opaque, log};
+
+/// CUDA_ERROR_INVALID_PTX
+const INVALID_PTX: Code = 218;
+/// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+const SHARED: c_int = 8;
+/// What it is until it is raised.
+const SHARED_AT_FIRST: c_int = 49_152;
+
+/// What a load made, module or library.
+pub(crate) struct Module {
+    entries: Vec<Entry>,
+    /// Handles given out, by name: the same name gives the same handle.
+    given: Mutex<BTreeMap<String, usize>>,
+    /// A library's module.
+    inner: Mutex<usize>,
+}
+
+/// A function or kernel.
+pub(crate) struct Function {
+    /// Of the image.
+    pub(crate) entry: Entry,
+    name: CString,
+    module: usize,
+    /// A library's kernel, which `cuFunc…` does not take.
+    kernel: bool,
+    attributes: Mutex<BTreeMap<c_int, c_int>>,
+    /// A kernel's function.
+    inner: Mutex<usize>,
+}
+
+static MODULES: Objects<Module> = Objects::new();
+static LIBRARIES: Objects<Module> = Objects::new();
+static FUNCTIONS: Objects<Function> = Objects::new();
+
+/// What a launch names.
+pub(crate) fn function(handle: Opaque) -> Result<Arc<Function>, Code> {
+    FUNCTIONS.get(handle)
+}
+
+impl Function {
+    /// The most dynamic shared memory that a launch may ask for.
+    pub(crate) fn most_shared(&self) -> c_int {
+        lock(&self.attributes).get(&SHARED).copied().unwrap_or(SHARED_AT_FIRST)
+    }
+}
+
+fn load(objects: &Objects<Module>, out: *mut Opaque, image: *const c_void) -> Result<(), Code> {
+    if plan().fails_load() {
+        return Err(INVALID_PTX);
+    }
+    // SAFETY: the program's word that it is an image.
+    let entries = unsafe { image::read(image) }.ok_or(INVALID_IMAGE)?;
+    log::line(|| format!("load {} {} kernels", std::process::id(), entries.len()));
+    put(out, objects.add(Arc::new(Module { entries, given: Mutex::default(), inner: Mutex::default() })))
+}
+
+fn load_file(objects: &Objects<Module>, out: *mut Opaque, path: *const c_char) -> Result<(), Code> {
+    if path.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the program's own text.
+    let path = unsafe { CStr::from_ptr(path) };
+    let mut image = std::fs::read(std::ffi::OsStr::from_bytes(path.to_bytes())).map_err(|_| 301)?;
+    image.push(0);
+    load(objects, out, image.as_ptr().cast())
+}
+
+fn find(
+    module: &Module,
+    handle: Opaque,
+    out: *mut Opaque,
+    name: *const c_char,
+    kernel: bool,
+) -> Result<(), Code> {
+    if name.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the program's own text.
+    let name = unsafe { CStr::from_ptr(name) };
+    let text = name.to_string_lossy();
+    let entry = module.entries.iter().find(|entry| entry.name == text).ok_or(NOT_FOUND)?;
+    let mut given = lock(&module.given);
+    let function = given.entry(text.into_owned()).or_insert_with(|| {
+        FUNCTIONS.add(Arc::new(Function {
+            entry: entry.clone(),
+            name: name.to_owned(),
+            module: handle as usize,
+            kernel,
+            attributes: Mutex::default(),
+            inner: Mutex::default(),
+        })) as usize
+    });
+    put(out, *function as Opaque)
+}
+
+fn unload(module: &Module) {
+    for &function in lock(&module.given).values() {
+        if let Ok(function) = FUNCTIONS.remove(function as Opaque) {
+            let _ = FUNCTIONS.remove(*lock(&function.inner) as Opaque);
+        }
+    }
+}
+
+fn libraries() -> Result<(), Code> {
+    if plan().no_libraries { Err(NOT_SUPPORTED) } else { Ok(()) }
+}
+
+fn of_kind(handle: Opaque, kernel: bool) -> Result<Arc<Function>, Code> {
+    let function = FUNCTIONS.get(handle)?;
+    if function.kernel == kernel { Ok(function) } else { Err(crate::call::INVALID_HANDLE) }
+}
+
+fn get_attribute(function: &Function, attribute: c_int) -> c_int {
+    let set = lock(&function.attributes).get(&attribute).copied();
+    set.unwrap_or(match attribute {
+        0 => 1024,              // threads a block
+        4 => 32,                // registers
+        SHARED => SHARED_AT_FIRST,
+        9 => -1,                // carve-out: the driver's choice
+        _ => 0,
+    })
+}
+
+fn set_attribute(function: &Function, attribute: c_int, value: c_int) -> Result<(), Code> {
+    if attribute < SHARED || (attribute == SHARED && value > 232_448) {
+        return Err(INVALID_VALUE);
+    }
+    lock(&function.attributes).insert(attribute, value);
+    Ok(())
+}
+
+type Options = *mut c_void;
+
+calls! {
+    fn cuModuleLoad(out: *mut Opaque, path: *const c_char) {
+        need_current()?;
+        load_file(&MODULES, out, path)
+    }
+    fn cuModuleLoadData(out: *mut Opaque, image: *const c_void) {
+        need_current()?;
+        load(&MODULES, out, image)
+    }
+    fn cuModuleLoadDataEx(out: *mut Opaque, image: *const c_void, _n: c_uint, _options: Options, _values: Options) {
+        need_current()?;
+        load(&MODULES, out, image)
+    }
+    fn cuModuleLoadFatBinary(out: *mut Opaque, image: *const c_void) {
+        need_current()?;
+        load(&MODULES, out, image)
+    }
+    fn cuModuleUnload(module: Opaque) {
+        need_current()?;
+        unload(&*MODULES.remove(module)?);
+        Ok(())
+    }
+    fn cuModuleGetFunction(out: *mut Opaque, module: Opaque, name: *const c_char) {
+        find(&*MODULES.get(module)?, module, out, name, false)
+    }
+    fn cuModuleGetGlobal_v2(_address: *mut u64, _bytes: *mut usize, module: Opaque, _name: *const c_char) {
+        MODULES.get(module)?;
+        Err(NOT_FOUND)
+    }
+    fn cuModuleGetFunctionCount(count: *mut c_uint, module: Opaque) {
+        put(count, MODULES.get(module)?.entries.len() as c_uint)
+    }
+    fn cuModuleEnumerateFunctions(out: *mut Opaque, most: c_uint, module: Opaque) {
+        let object = MODULES.get(module)?;
+        for (i, entry) in object.entries.iter().take(most as usize).enumerate() {
+            let name = CString::new(entry.name.as_str()).map_err(|_| INVALID_VALUE)?;
+            find(&object, module, out.wrapping_add(i), name.as_ptr(), false)?;
+        }
+        Ok(())
+    }
+
+    fn cuLibraryLoadData(out: *mut Opaque, image: *const c_void, _jit: Options, _jit_values: Options, _jit_n: c_uint,
+        _options: Options, _values: Options, _n: c_uint) {
+        libraries()?;
+        load(&LIBRARIES, out, image)
+    }
+    fn cuLibraryLoadFromFile(out: *mut Opaque, path: *const c_char, _jit: Options, _jit_values: Options,
+        _jit_n: c_uint, _options: Options, _values: Options, _n: c_uint) {
+        libraries()?;
+        load_file(&LIBRARIES, out, path)
+    }
+    fn cuLibraryUnload(library: Opaque) {
+        libraries()?;
+        let library = LIBRARIES.remove(library)?;
+        unload(&library);
+        if let Ok(module) = MODULES.remove(*lock(&library.inner) as Opaque) {
+            unload(&module);
+        }
+        Ok(())
+    }
+    fn cuLibraryGetKernel(out: *mut Opaque, library: Opaque, name: *const c_char) {
+        libraries()?;
+        find(&*LIBRARIES.get(library)?, library, out, name, true)
+    }
+    fn cuLibraryGetModule(out: *mut Opaque, library: Opaque) {
+        libraries()?;
+        need_current()?;
+        let library = LIBRARIES.get(library)?;
+        let mut inner = lock(&library.inner);
+        if *inner == 0 {
+            let entries = library.entries.clone();
+            let module = Module { entries, given: Mutex::default(), inner: Mutex::default() };
+            *inner = MODULES.add(Arc::new(module)) as usize;
+        }
+        put(out, *inner as Opaque)
+    }
+    fn cuKernelGetFunction(out: *mut Opaque, kernel: Opaque) {
+        libraries()?;
+        need_current()?;
+        let kernel = of_kind(kernel, true)?;
+        let mut inner = lock(&kernel.inner);
+        if *inner == 0 {
+            *inner = FUNCTIONS.add(Arc::new(Function {
+                entry: kernel.entry.clone(),
+                name: kernel.name.clone(),
+                module: kernel.module,
+                kernel: false,
+                attributes: Mutex::new(lock(&kernel.attributes).clone()),
+                inner: Mutex::default(),
+            })) as usize;
+        }
+        put(out, *inner as Opaque)
+    }
+    fn cuKernelGetAttribute(out: *mut c_int, attribute: c_int, kernel: Opaque, _device: c_int) {
+        libraries()?;
+        put(out, get_attribute(&*of_kind(kernel, true)?, attribute))
+    }
+    fn cuKernelSetAttribute(attribute: c_int, value: c_int, kernel: Opaque, _device: c_int) {
+        libraries()?;
+        set_attribute(&*of_kind(kernel, true)?, attribute, value)
+    }
+
+    fn cuFuncGetAttribute(out: *mut c_int, attribute: c_int, function: Opaque) {
+        put(out, get_attribute(&*of_kind(function, false)?, attribute))
+    }
+    fn cuFuncSetAttribute(function: Opaque, attribute: c_int, value: c_int) {
+        set_attribute(&*of_kind(function, false)?, attribute, value)
+    }
+    fn cuFuncSetCacheConfig(function: Opaque, _config: c_int) { of_kind(function, false).map(|_| ()) }
+    fn cuFuncGetName(out: *mut *const c_char, function: Opaque) {
+        put(out, of_kind(function, false)?.name.as_ptr())
+    }
+    fn cuFuncGetModule(out: *mut Opaque, function: Opaque) {
+        put(out, of_kind(function, false)?.module as Opaque)
+    }
+    fn cuFuncGetParamInfo(function: Opaque, index: usize, offset: *mut usize, size: *mut usize) {
+        let function = of_kind(function, false)?;
+        let param = function.entry.params.get(index).ok_or(INVALID_VALUE)?;
+        put(offset, param.offset)?;
+        if size.is_null() { Ok(()) } else { put(size, param.size) }
+    }
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(out: *mut c_int, function: Opaque, threads: c_int, _shared: usize) {
+        FUNCTIONS.get(function)?;
+        put(out, if threads <= 0 { 0 } else { (2048 / threads).min(32) })
+    }
+}

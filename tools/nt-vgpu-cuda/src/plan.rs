@@ -1,0 +1,93 @@
+//! What is to go wrong, from `NT_VGPU_FAULT`: words separated by commas.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | `load=N` | the Nth load of a module or library (from 1) answers 218 |
+//! | `twin-launch=CODE` | launches of kernels whose last parameter is named `…ctx` answer CODE |
+//! | `delay=MS` | every kernel takes so many milliseconds |
+//! | `no-libraries` | `cuLibrary…` and `cuKernel…` do not exist for `dlsym`-less callers: they answer 801 |
+//! | `no-write-value` | `cuStreamWriteValue64` answers 801 |
+//! | `no-memory=BYTES` | allocations of more than so many bytes answer 2 |
+//! | `copy=CODE` | asynchronous copies to the host answer CODE |
+//! | `register=CODE` | registering host memory answers CODE |
+//! | `scribble` | kernels with a `…ctx` parameter write to the map that it describes, see [`crate::launch`] |
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::Code;
+
+/// The plan of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    load: Option<u64>,
+    /// See `twin-launch`.
+    pub(crate) twin_launch: Option<Code>,
+    /// See `delay`.
+    pub(crate) delay: Option<Duration>,
+    /// See `no-libraries`.
+    pub(crate) no_libraries: bool,
+    /// See `no-write-value`.
+    pub(crate) no_write_value: bool,
+    /// See `no-memory`.
+    pub(crate) no_memory: Option<u64>,
+    /// See `copy`.
+    pub(crate) copy: Option<Code>,
+    /// See `register`.
+    pub(crate) register: Option<Code>,
+    /// See `scribble`.
+    pub(crate) scribble: bool,
+}
+
+impl Plan {
+    /// Reads it. Words that are not known are ignored, so that one setting serves several versions.
+    fn parse(text: &str) -> Plan {
+        let mut plan = Plan::default();
+        for word in text.split(',') {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            let number = value.parse::<u64>().ok();
+            let code = value.parse::<Code>().ok();
+            match name {
+                "load" => plan.load = number,
+                "twin-launch" => plan.twin_launch = code,
+                "delay" => plan.delay = number.map(Duration::from_millis),
+                "no-libraries" => plan.no_libraries = true,
+                "no-write-value" => plan.no_write_value = true,
+                "no-memory" => plan.no_memory = number,
+                "copy" => plan.copy = code,
+                "register" => plan.register = code,
+                "scribble" => plan.scribble = true,
+                _ => {}
+            }
+        }
+        plan
+    }
+
+    /// Counts a load; whether it is the one that fails.
+    pub(crate) fn fails_load(&self) -> bool {
+        static LOADS: AtomicU64 = AtomicU64::new(0);
+        let this = LOADS.fetch_add(1, Ordering::Relaxed) + 1;
+        self.load == Some(this)
+    }
+}
+
+/// The plan of this process.
+pub(crate) fn plan() -> &'static Plan {
+    static PLAN: OnceLock<Plan> = OnceLock::new();
+    PLAN.get_or_init(|| Plan::parse(&std::env::var("NT_VGPU_FAULT").unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read() {
+        let plan = Plan::parse("load=2,twin-launch=701,delay=30,scribble,what=ever");
+        assert_eq!(plan.load, Some(2));
+        assert_eq!(plan.twin_launch, Some(701));
+        assert_eq!(plan.delay, Some(Duration::from_millis(30)));
+        assert!(plan.scribble && !plan.no_libraries);
+    }
+}
