@@ -408,20 +408,16 @@ impl<'w> Judge<'_, 'w> {
         }
 
         let opcode = instruction.opcode;
-        if is_sync(opcode) && (!self.site.sync || forms(opcode, true).is_empty()) {
-            self.add(Rule::V8, instruction.opcode_span, format!("`{opcode}` waits for other lanes"));
+        let mut forms = forms(opcode, self.site.sync).peekable();
+        if forms.peek().is_none() {
+            let (rule, what) = match is_sync(opcode) {
+                true => (Rule::V8, "waits for other lanes"),
+                false => (Rule::V6, "is not on the list of what may be inserted"),
+            };
+            self.add(rule, instruction.opcode_span, format!("`{opcode}` {what}"));
             return self.forgive(instruction);
         }
-        let forms = forms(opcode, self.site.sync);
-        if forms.is_empty() {
-            self.add(
-                Rule::V6,
-                instruction.opcode_span,
-                format!("`{opcode}` is not on the list of what may be inserted"),
-            );
-            return self.forgive(instruction);
-        }
-        let Some(form) = forms.into_iter().find(|form| fits(form, &instruction.operands)) else {
+        let Some(form) = forms.find(|form| fits(form, &instruction.operands)) else {
             self.add(Rule::V6, span, format!("`{opcode}` may not be inserted with these operands"));
             return self.forgive(instruction);
         };

@@ -10,6 +10,9 @@
 //!
 //! Source: PTX ISA 9.0, chapter 9.7; what ptxas makes a call of was read from SASS.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// How wide an operand is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Width {
@@ -128,7 +131,7 @@ use Width::{Before, Bits, Half, Last, Wide};
 type Pattern = &'static str;
 
 /// The list. Where one opcode has several lines, they differ in the shapes of operands.
-const FORMS: &[(Pattern, &[Slot], Act)] = &[
+const FORMS: &[Line] = &[
     // Moves. `mov` also packs and unpacks halves.
     ("mov.b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64|pred", &[To(Last), From(Last)], Act::Copy),
     ("mov.b32|b64", &[To(Last), FromBoth(Half)], Act::Other),
@@ -221,7 +224,7 @@ const COMPARE_JOINED: &[Slot] = &[ToPredicates, From(Last), From(Last), FromPred
 
 /// The `.sync` operations that V8 will let pass once something emits them: reducers, flushes of counters and affinity
 /// tests of a warp. Until then [`crate::check`] does not look here.
-const SYNC_FORMS: &[(Pattern, &[Slot], Act)] = &[
+const SYNC_FORMS: &[Line] = &[
     ("redux.sync.add|min|max.u32|s32", &[To(Last), From(Last), Mask], Act::Other),
     ("redux.sync.and|or|xor.b32", &[To(Last), From(Last), Mask], Act::Other),
     ("vote.sync.any|all|uni.pred", &[To(Last), FromPredicate, Mask], Act::Other),
@@ -234,13 +237,28 @@ const SYNC_FORMS: &[(Pattern, &[Slot], Act)] = &[
     ),
 ];
 
+/// One line of the list.
+type Line = (Pattern, &'static [Slot], Act);
+
+/// The lines of the list by the first word of their opcodes, in the order of the list. Spans ask for every
+/// instruction, and the verifier is always on.
+static BY_WORD: LazyLock<HashMap<&'static str, Vec<Line>>> = LazyLock::new(|| {
+    let mut by_word: HashMap<&str, Vec<Line>> = HashMap::new();
+    for line in FORMS {
+        let words = line.0.split('.').next().unwrap_or("");
+        words.split('|').for_each(|word| by_word.entry(word).or_default().push(*line));
+    }
+    by_word
+});
+
 /// The forms of `opcode` that may be inserted, none if it is not on the list; with the `.sync` operations if they are
 /// allowed.
-pub(crate) fn forms(opcode: &str, sync: bool) -> Vec<Form> {
-    let mut found = Vec::new();
+pub(crate) fn forms(opcode: &str, sync: bool) -> impl Iterator<Item = Form> {
+    let word = opcode.split('.').next().unwrap_or("");
+    let lines = BY_WORD.get(word).map_or(&[][..], Vec::as_slice);
     let more = if sync { SYNC_FORMS } else { &[] };
-    for &(pattern, slots, act) in FORMS.iter().chain(more) {
-        if matches(pattern, opcode) {
+    lines.iter().chain(more).filter(move |(pattern, ..)| matches(pattern, opcode)).map(
+        move |&(_, slots, act)| {
             let mut words = opcode.rsplit('.');
             let last = words.next().map_or(0, bits);
             let before = words.next().unwrap_or("");
@@ -249,10 +267,9 @@ pub(crate) fn forms(opcode: &str, sync: bool) -> Vec<Form> {
                 "v4" => 4,
                 _ => 1,
             };
-            found.push(Form { slots, act, last, before: bits(before), lanes });
-        }
-    }
-    found
+            Form { slots, act, last, before: bits(before), lanes }
+        },
+    )
 }
 
 /// Is it one of the operations by which lanes of a warp wait for each other?
@@ -345,7 +362,7 @@ mod tests {
             "setp.ge.u64",
             "st.global.u8",
         ] {
-            assert!(!forms(opcode, false).is_empty(), "{opcode}");
+            assert!(forms(opcode, false).next().is_some(), "{opcode}");
         }
     }
 
@@ -428,20 +445,21 @@ mod tests {
             "griddepcontrol.wait",
             "alloca.u32",
         ] {
-            assert!(forms(opcode, false).is_empty(), "{opcode}");
+            assert!(forms(opcode, false).next().is_none(), "{opcode}");
         }
     }
 
     #[test]
     fn widths_of_a_form() {
-        let wide = forms("mad.wide.u32", false)[0];
+        let first = |opcode| forms(opcode, false).next().expect("is on the list");
+        let wide = first("mad.wide.u32");
         assert_eq!((wide.bits(Width::Wide), wide.bits(Width::Last)), (64, 32));
-        let cvt = forms("cvt.u64.u32", false)[0];
+        let cvt = first("cvt.u64.u32");
         assert_eq!((cvt.bits(Width::Before), cvt.bits(Width::Last), cvt.act), (64, 32, Act::ZeroExtend));
-        let store = forms("st.global.v4.f32", false)[0];
+        let store = first("st.global.v4.f32");
         assert_eq!((store.lanes, store.last), (4, 32));
         // The second line of the list is not taken for a conversion that the first one names.
-        assert_eq!(forms("cvt.s64.s32", false)[0].act, Act::Other);
+        assert_eq!(first("cvt.s64.s32").act, Act::Other);
     }
 
     #[test]
