@@ -10,6 +10,7 @@
 //!                            text::print, text::parse (the form that .ntp files store)
 //! ```
 
+pub mod check;
 pub mod eval;
 pub mod layout;
 pub mod passes;
@@ -18,4 +19,5 @@ pub mod text;
 mod uses;
 mod words;
 
+pub use check::check;
 pub use passes::{Broken, Options, Prepared, prepare, prepare_watched};

@@ -217,7 +217,7 @@ pub struct Inst {
 }
 
 /// What an instruction does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Op {
     /// A constant, as the bits of the result's type (sign-extended to 64 for signed types; 0 or 1 for `bool`).
     Const(u64),

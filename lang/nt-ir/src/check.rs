@@ -1,0 +1,366 @@
+//! The IR's own verifier: what must hold of a program before a pass or a back end sees it.
+//!
+//! * Names of states, maps, and fields within a map are unique words; columns refer to fields.
+//! * Each value of a probe is defined once, before its uses, and has the type that its operation gives; arithmetic is on 32
+//!   or 64 bits, constants are in the form of their type.
+//! * Guards and the predicate are `bool` and stand on effects alone. A save gives every field, ascending, with its type.
+//! * A value that is called uniform is made of uniform ones; what a warp or block probe saves is uniform.
+//! * A probe's unit is that of the maps it saves to; block probes have no state.
+//!
+//! Promise: after a check without errors, ids and operands may be used as indices freely.
+
+use crate::program::{
+    BinaryOp, Builtin, CompareOp, Inst, Map, Op, Probe, Program, Source, StateId, Type, UnaryOp, Unit, Value,
+    ValueId,
+};
+use nt_diag::{Diagnostic, Found, Span};
+use std::collections::BTreeSet;
+
+/// Holds `program` to the rules above.
+pub fn check(program: &Program) -> Found {
+    let mut checker = Checker { program, varying: varying_states(program), found: Found::new() };
+    checker.states();
+    checker.maps();
+    for probe in &program.probes {
+        checker.probe(probe);
+    }
+    checker.found
+}
+
+/// Which states may differ between lanes: those that a thread probe or a varying value assigns.
+pub(crate) fn varying_states(program: &Program) -> Vec<bool> {
+    let mut varying = vec![false; program.states.len()];
+    for probe in &program.probes {
+        for inst in &probe.code {
+            if let Op::WriteState(StateId(state), value) = inst.op
+                && let Some(state) = varying.get_mut(state as usize)
+            {
+                let uniform = probe.values.get(value.0 as usize).is_some_and(|value| value.uniform);
+                *state |= !uniform || probe.unit == Unit::Thread;
+            }
+        }
+    }
+    varying
+}
+
+struct Checker<'p> {
+    program: &'p Program,
+    varying: Vec<bool>,
+    found: Found,
+}
+
+impl Checker<'_> {
+    fn wrong(&mut self, span: Span, message: impl Into<String>) {
+        self.found.push(Diagnostic::error("ir", span, message));
+    }
+
+    fn states(&mut self) {
+        let mut names = BTreeSet::new();
+        for state in &self.program.states {
+            if !is_name(&state.name) || !names.insert(&state.name) {
+                self.wrong(state.span, format!("state `{}` has no name of its own", state.name));
+            }
+            if state.ty.canonical(state.init) != state.init {
+                self.wrong(state.span, format!("the initial value of `{}` is not of its type", state.name));
+            }
+        }
+    }
+
+    fn maps(&mut self) {
+        let mut names = BTreeSet::new();
+        for map in &self.program.maps {
+            if !is_name(&map.name) || !names.insert(&map.name) {
+                self.wrong(map.span, format!("map `{}` has no name of its own", map.name));
+            }
+            self.fields(map);
+        }
+    }
+
+    fn fields(&mut self, map: &Map) {
+        let mut names = BTreeSet::new();
+        for field in &map.fields {
+            if !is_name(&field.name) || !names.insert(&field.name) {
+                self.wrong(
+                    map.span,
+                    format!("field `{}` of map `{}` has no name of its own", field.name, map.name),
+                );
+            }
+        }
+        if map.fields.is_empty() {
+            self.wrong(map.span, format!("map `{}` has no fields", map.name));
+        }
+        let mut names = BTreeSet::new();
+        for column in &map.columns {
+            if !is_name(&column.name) || !names.insert(&column.name) {
+                self.wrong(
+                    map.span,
+                    format!("column `{}` of map `{}` has no name of its own", column.name, map.name),
+                );
+            }
+            let (first, second) = match column.source {
+                Source::Field(field) => (field, field),
+                Source::Difference(end, length) => (end, length),
+            };
+            if first.max(second) as usize >= map.fields.len() {
+                self.wrong(
+                    map.span,
+                    format!("column `{}` of map `{}` is of no field", column.name, map.name),
+                );
+            }
+        }
+    }
+
+    fn probe(&mut self, probe: &Probe) {
+        if probe.points.is_empty() {
+            self.wrong(probe.span, "a probe without a tracepoint");
+        }
+        let mut defined = vec![false; probe.values.len()];
+        for inst in &probe.code {
+            let operands = inst.op.operands();
+            let undefined =
+                operands.iter().chain(&inst.guard).find(|id| defined.get(id.0 as usize) != Some(&true));
+            if let Some(ValueId(id)) = undefined {
+                self.wrong(inst.span, format!("value %{id} is used before it is defined"));
+                return;
+            }
+            match (inst.result, inst.op.is_effect()) {
+                (Some(ValueId(id)), false) => {
+                    match defined.get_mut(id as usize) {
+                        Some(defined) if !*defined => *defined = true,
+                        _ => {
+                            self.wrong(inst.span, format!("value %{id} is defined twice, or has no type"));
+                            return;
+                        }
+                    }
+                    if inst.guard.is_some() {
+                        self.wrong(inst.span, "a guard on what has no effect");
+                    }
+                    self.result(probe, inst, probe.values[id as usize]);
+                }
+                (None, true) => self.effect(probe, inst),
+                _ => self.wrong(inst.span, "an effect has no result, and all else has one"),
+            }
+        }
+        if let Some(id) = defined.iter().position(|defined| !defined) {
+            self.wrong(probe.span, format!("value %{id} is never defined"));
+        }
+        if let Some(predicate) = probe.predicate
+            && probe.values.get(predicate.0 as usize).is_none_or(|value| value.ty != Type::Bool)
+        {
+            self.wrong(probe.span, "a predicate that is not a bool of the probe");
+        }
+    }
+
+    /// A value, whose operands are known to be defined.
+    fn result(&mut self, probe: &Probe, inst: &Inst, result: Value) {
+        let value = |id: ValueId| probe.values[id.0 as usize];
+        let ty = |id: ValueId| value(id).ty;
+        let wide = |ty: Type| ty.bits() >= 32;
+        let holds = match inst.op {
+            Op::Const(bits) => result.ty.canonical(bits) == bits,
+            Op::Builtin(
+                Builtin::Tid(axis) | Builtin::Ntid(axis) | Builtin::Ctaid(axis) | Builtin::Nctaid(axis),
+            ) => axis < 3 && result.ty == Type::U32,
+            Op::Builtin(builtin) => result.ty == builtin.ty(),
+            Op::ReadState(StateId(state)) => {
+                self.program.states.get(state as usize).is_some_and(|state| state.ty == result.ty)
+                    && probe.unit != Unit::Block
+            }
+            Op::Unary(op, a) => {
+                ty(a) == result.ty && (wide(result.ty) || (result.ty == Type::Bool && op == UnaryOp::Not))
+            }
+            Op::Binary(op, a, b) => {
+                let (ty_b, logic) = (ty(b), matches!(op, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor));
+                let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
+                let float = matches!(result.ty, Type::F32 | Type::F64);
+                let type_fits = if result.ty == Type::Bool { logic } else { wide(result.ty) };
+                let float_fits = !float || !(shift || logic || op == BinaryOp::Rem);
+                ty(a) == result.ty
+                    && type_fits
+                    && float_fits
+                    && ty_b == if shift { Type::U32 } else { result.ty }
+            }
+            Op::Compare(_, a, b) => result.ty == Type::Bool && ty(a) == ty(b) && wide(ty(a)),
+            Op::Cast(_) => result.ty != Type::Bool,
+            Op::Bits(a) => ty(a).bits() == result.ty.bits() && result.ty != Type::Bool,
+            Op::Select(c, a, b) => ty(c) == Type::Bool && ty(a) == result.ty && ty(b) == result.ty,
+            Op::WriteState(..) | Op::Save { .. } => false,
+        };
+        if !holds {
+            self.wrong(inst.span, format!("`{}` does not give {}", describe(&inst.op), result.ty.word()));
+        }
+        let is_uniform = match inst.op {
+            Op::Builtin(builtin) => builtin.is_uniform(),
+            Op::ReadState(StateId(state)) => self.varying.get(state as usize) == Some(&false),
+            _ => inst.op.operands().into_iter().all(|id| value(id).uniform),
+        };
+        if result.uniform && !is_uniform {
+            self.wrong(inst.span, format!("`{}` of what varies is called uniform", describe(&inst.op)));
+        }
+    }
+
+    /// An effect, whose operands are known to be defined.
+    fn effect(&mut self, probe: &Probe, inst: &Inst) {
+        let value = |id: ValueId| probe.values[id.0 as usize];
+        if inst.guard.is_some_and(|guard| value(guard).ty != Type::Bool) {
+            self.wrong(inst.span, "a guard that is not a bool");
+        }
+        match &inst.op {
+            Op::WriteState(StateId(state), new) => {
+                let state = self.program.states.get(*state as usize);
+                if state.is_none_or(|state| state.ty != value(*new).ty) || probe.unit == Unit::Block {
+                    self.wrong(inst.span, "a state is assigned what is not of its type, or in a block probe");
+                }
+            }
+            Op::Save { map, values } => {
+                let Some(map) = self.program.maps.get(map.0 as usize) else {
+                    return self.wrong(inst.span, "a save into no map");
+                };
+                if map.unit != probe.unit {
+                    let (of, by) = (map.unit.word(), probe.unit.word());
+                    self.wrong(inst.span, format!("map `{}` is per {of}, the probe runs per {by}", map.name));
+                }
+                let ascending = values.iter().map(|(field, _)| *field).eq(0..map.fields.len() as u32);
+                if !ascending {
+                    return self.wrong(
+                        inst.span,
+                        format!("a save into `{}` does not give each field once", map.name),
+                    );
+                }
+                for ((_, id), field) in values.iter().zip(&map.fields) {
+                    if value(*id).ty != field.ty {
+                        let message = format!(
+                            "field `{}` of `{}` is not {}",
+                            field.name,
+                            map.name,
+                            value(*id).ty.word()
+                        );
+                        self.wrong(inst.span, message);
+                    }
+                    if probe.unit != Unit::Thread && !value(*id).uniform {
+                        self.wrong(inst.span, format!("field `{}` is saved from what varies", field.name));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The word of an operation, for messages.
+fn describe(op: &Op) -> &'static str {
+    match op {
+        Op::Const(_) => "const",
+        Op::Builtin(builtin) => builtin.word(),
+        Op::ReadState(_) | Op::WriteState(..) => "state",
+        Op::Unary(op, _) => op.word(),
+        Op::Binary(op, ..) => op.word(),
+        Op::Compare(op, ..) => CompareOp::word(*op),
+        Op::Cast(_) => "cast",
+        Op::Bits(_) => "bits",
+        Op::Select(..) => "select",
+        Op::Save { .. } => "save",
+    }
+}
+
+/// A word as the text form reads it.
+fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::text::parse;
+
+    /// The messages for a probe with body `body`, run per warp at the exit.
+    fn errors(body: &str) -> String {
+        let text = format!(
+            "program \"t\" map m: array<warp> {{ a: u64, b: u32 }} map t: array<thread> {{ a: u64 }}
+             state s: u64 = 0 state v: u32 = 0
+             probe thread kernel:entry {{ %0: u32 uniform = cu state v = %0 }}
+             probe warp kernel:exit {{ {body} }}"
+        );
+        let (program, found) = parse(&text);
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        check(&program).iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("; ")
+    }
+
+    #[track_caller]
+    fn refuses(body: &str, expected: &str) {
+        assert_eq!(errors(body), expected, "{body}");
+    }
+
+    #[test]
+    fn what_holds_is_accepted() {
+        refuses("", "");
+        refuses("%0: u64 uniform = clock %1: u32 uniform = cu save m(a = %0, b = %1)", "");
+        refuses("%0: u32 = lane %1: u32 uniform = const 3 %2: bool = lt %0, %1 state v = %0 if %2", "");
+    }
+
+    #[test]
+    fn values_are_defined_once_before_their_uses() {
+        refuses("%0: u64 = neg %0", "value %0 is used before it is defined");
+        refuses("state s = %1 %0: u64 = clock %1: u64 = clock", "value %1 is used before it is defined");
+        refuses("%0: u64 = neg %7", "value %7 is used before it is defined");
+    }
+
+    #[test]
+    fn types() {
+        refuses("%0: u32 = clock", "`clock` does not give u32");
+        refuses("%0: u64 = clock %1: u32 = neg %0", "`neg` does not give u32");
+        refuses("%0: u32 = cu %1: u8 = cast %0 %2: u8 = add %1, %1", "`add` does not give u8");
+        refuses("%0: u64 = clock %1: u64 = shl %0, %0", "`shl` does not give u64");
+        refuses("%0: u64 = clock %1: u32 = cu %2: bool = lt %0, %1", "`lt` does not give bool");
+        refuses("%0: bool = const true %1: bool = add %0, %0", "`add` does not give bool");
+        refuses("%0: u64 = clock %1: bool = cast %0", "`cast` does not give bool");
+        refuses("%0: u64 = clock %1: u32 = bits %0", "`bits` does not give u32");
+        refuses("%0: u32 = state s", "`state` does not give u32");
+    }
+
+    #[test]
+    fn effects() {
+        refuses("%0: u64 = clock state s = %0 if %0", "a guard that is not a bool");
+        refuses("%0: bool = const true %1: u64 = clock if %0", "a guard on what has no effect");
+        refuses(
+            "%0: u32 uniform = cu state s = %0",
+            "a state is assigned what is not of its type, or in a block probe",
+        );
+        refuses("%0: u64 uniform = clock save m(a = %0)", "a save into `m` does not give each field once");
+        refuses("%0: u64 uniform = clock save m(a = %0, b = %0)", "field `b` of `m` is not u64");
+        refuses("%0: u64 uniform = clock save t(a = %0)", "map `t` is per thread, the probe runs per warp");
+    }
+
+    #[test]
+    fn what_varies_does_not_leave_a_warp_probe() {
+        refuses(
+            "%0: u64 uniform = clock %1: u32 = lane save m(a = %0, b = %1)",
+            "field `b` is saved from what varies",
+        );
+        refuses("%0: u32 uniform = lane", "`lane` of what varies is called uniform");
+        refuses("%0: u32 = lane %1: u32 uniform = neg %0", "`neg` of what varies is called uniform");
+        refuses("%0: u32 uniform = state v", "`state` of what varies is called uniform");
+    }
+
+    #[test]
+    fn declarations() {
+        let refuses = |text: &str, expected: &str| {
+            let (program, found) = parse(&format!("program \"t\" {text}"));
+            let program = program.unwrap_or_else(|| panic!("{found:?}"));
+            let messages: Vec<String> = check(&program).iter().map(|d| d.message.clone()).collect();
+            assert_eq!(messages.join("; "), expected);
+        };
+        refuses("state s: u8 = 0 state s: u8 = 0", "state `s` has no name of its own");
+        refuses("map m: array<warp> { }", "map `m` has no fields");
+        refuses(
+            "map m: array<warp> { a: u8, a: u8 }",
+            "field `a` of map `m` has no name of its own; column `a` of map `m` has no name of its own",
+        );
+        refuses(
+            "map m: array<warp> { a: u8 } show { b: u8 = a, b: u8 = a }",
+            "column `b` of map `m` has no name of its own",
+        );
+    }
+}
