@@ -90,7 +90,7 @@ pub enum ItemKind {
     Section,
     /// `.pragma "…";`
     Pragma,
-    /// A module-level `{ … }` of functions (legal, rare), or another directive that passes through.
+    /// A `.loc` at module level.
     Other,
     /// What could not be read: passes through, a note says so.
     Unknown,
@@ -105,7 +105,7 @@ pub struct Function {
     pub is_entry: bool,
     /// The name.
     pub name: Span,
-    /// `.visible`, `.extern`, `.weak`, as written, if any.
+    /// `.visible`, `.extern`, `.weak`, as written, if any; from the first word to the last.
     pub linkage: Option<Span>,
     /// The list of a `.func`'s return parameters, parentheses included.
     pub returns: Option<Span>,
@@ -126,8 +126,8 @@ pub struct Param {
     pub span: Span,
     /// The name.
     pub name: Span,
-    /// Alignment in bytes: as `.align` says before the name (not the `.ptr … .align` of the pointee), else the
-    /// type's own size.
+    /// Alignment in bytes: the type's own size, or more as `.align` says before the name (not the `.ptr … .align` of
+    /// the pointee).
     pub align: u32,
     /// Size in bytes; 0 for an array without a bound.
     pub size: u32,
@@ -177,7 +177,7 @@ pub enum Kind {
     Declaration(Span),
     /// `.loc 1 12 0` with whatever follows it on the directive.
     Loc,
-    /// `.pragma "nounroll";`; the string with its quotes.
+    /// `.pragma "nounroll";`; the (first) string with its quotes.
     Pragma(Span),
     /// `.branchtargets …;`, `.calltargets …;`, `.callprototype …;`: belongs to the label before it.
     Table,
@@ -221,17 +221,19 @@ pub struct Operand {
 /// The shapes of [`Operand`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperandKind {
-    /// A register, symbol, label or special register (`%tid.x` with its dots), maybe negated (`!%p`).
+    /// A register, symbol, label or special register (`%tid.x` with its dots). Of a negated one (`!%p`) the span is
+    /// the name's, and the operand's has the `!`.
     Name(Span),
-    /// A number as written: `-4`, `0x1F`, `0f3F800000`.
+    /// A number as written: `-4`, `0x1F`, `0f3F800000`; [`crate::constant`] reads integers.
     Number(Span),
-    /// `sym+4`, `sym-4`: the symbol and the whole.
+    /// `sym+4`, `sym-4`, and the old address form `sym[2]`: the symbol.
     Offset(Span),
     /// `[%rd1+4]`, `[sym]`, `[%rd1, {%r1, %r2}]`: the base's name if the first part begins with one.
     Address {
         /// Register or symbol of the first part.
         base: Option<Span>,
-        /// The displacement with its sign, if it is a number: `+4`, `+-8`.
+        /// The displacement with its sign, as written: `+4`, `+-8`, `+ 4*2`; of an immediate address all of it.
+        /// [`Module::address`] reads it.
         offset: Option<Span>,
     },
     /// `{a, b, c, d}`

@@ -178,3 +178,40 @@ fn ptxas_agrees() {
     }
     println!("ptxas {version}; {skipped} accepted by later ones only");
 }
+
+/// Targets and the version that brought them are those of the manual; ptxas, which is the judge, takes a target from
+/// that version on and not from the one before.
+#[test]
+fn ptxas_agrees_on_targets() {
+    use nt_ptx::version::{Arch, of_release};
+    let Some((version, pair)) = ptxas() else {
+        println!("skipped: no ptxas on PATH");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let takes = |version: (u16, u16), arch: &str| {
+        let path = folder.path().join("k.ptx");
+        let text = format!(".version {}.{}\n.target {arch}\n.entry k() {{ ret; }}\n", version.0, version.1);
+        fs::write(&path, text).expect("a writable folder");
+        assembles(&path, arch)
+    };
+    // ptxas 13.0 takes sm_88 from 7.3, 13.5 from 9.0 as the manual says.
+    let later = if pair < (13, 5) { "sm_88" } else { "" };
+    let mut tried = 0;
+    for arch in [
+        "sm_80", "sm_86", "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_103", "sm_120",
+        "sm_121f",
+    ] {
+        let least = Arch::parse(arch).and_then(Arch::least_version).expect("a known target");
+        let known = u16::try_from(pair.0).ok().zip(u16::try_from(pair.1).ok());
+        // An older ptxas knows fewer targets.
+        if arch == later || known.and_then(|(a, b)| of_release(a, b)).is_some_and(|most| most < least) {
+            continue;
+        }
+        let before = if least.1 == 0 { (least.0 - 1, 8) } else { (least.0, least.1 - 1) };
+        assert!(takes(least, arch), "{arch} in {least:?}");
+        assert!(!takes(before, arch), "{arch} in {before:?}");
+        tried += 1;
+    }
+    println!("ptxas {version}; {tried} targets");
+}

@@ -171,8 +171,8 @@ impl Reader<'_> {
             self.error("bad-parameter", span, "a parameter without a name");
             return None;
         };
-        // PTX asks for powers of two; anything else is ptxas's to refuse and must not divide by zero here.
-        let align = align.filter(|align| align.is_power_of_two()).unwrap_or(size.max(1));
+        // ptxas never aligns less than the type does, whatever `.align` says; what is no power of two it refuses.
+        let align = align.filter(|align| align.is_power_of_two()).unwrap_or(1).max(size).max(1);
         let offset = end.checked_next_multiple_of(align).unwrap_or(u32::MAX);
         Some(Param { span, name, align, size: size.saturating_mul(elements), offset })
     }
