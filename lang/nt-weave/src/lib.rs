@@ -25,7 +25,7 @@ mod sites;
 use nt_diag::Diagnostic;
 use nt_ir::Prepared;
 use nt_ir::layout::Layout;
-use nt_ir::program::{Limit, Unit};
+use nt_ir::program::{Field, Limit, Unit};
 use nt_ptx::syntax::Module;
 use nt_ptx::version::Pair;
 use nt_ptx::{Edits, ModuleInfo};
@@ -103,6 +103,8 @@ pub struct UsedMap {
     pub name: String,
     /// Whose slot a record is.
     pub unit: Unit,
+    /// What is stored, in the order in which the layout counts.
+    pub fields: Vec<Field>,
     /// Where its fields lie.
     pub layout: Layout,
 }

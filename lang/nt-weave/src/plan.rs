@@ -343,7 +343,13 @@ impl Plan<'_> {
         let params = module.functions.get(function).map_or(&[][..], |entry| &entry.params);
         let used = |&map: &usize| {
             let (declared, layout) = (probe.program.maps.get(map)?, probe.layouts.get(map)?);
-            Some(UsedMap { map, name: declared.name.clone(), unit: declared.unit, layout: layout.clone() })
+            Some(UsedMap {
+                map,
+                name: declared.name.clone(),
+                unit: declared.unit,
+                fields: declared.fields.clone(),
+                layout: layout.clone(),
+            })
         };
         WovenKernel {
             function,

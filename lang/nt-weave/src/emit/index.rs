@@ -22,6 +22,8 @@ pub(crate) enum Known {
     WarpInBlock,
     WarpsInBlock,
     Index(Unit),
+    /// The word of the context block at an offset.
+    Context(u32),
     /// The mask of active lanes, of probe `p` under its predicate.
     Mask(Option<(usize, ValueId)>),
     /// Does this lane save?
@@ -130,12 +132,14 @@ impl<'a> Span<'a> {
         operand
     }
 
-    /// A word of the context block, as an operand of its own: it lies in the constant bank.
+    /// A word of the context block. It lies in the constant bank, so ptxas makes an operand of it and no register.
     pub(super) fn context_word(&mut self, fill: Fill) -> Result<Operand<'a>, Refusal> {
         let offset = self.plan.offset(fill).ok_or("its context has no such word")?;
-        let (value, prefix) = (self.temp(Class::B64), self.plan.prefix);
-        self.line(format_args!("ld.param.u64 {value}, [{prefix}ctx+{offset}];"));
-        Ok(value)
+        Ok(self.once(Known::Context(offset), |span| {
+            let (value, prefix) = (span.temp(Class::B64), span.plan.prefix);
+            span.line(format_args!("ld.param.u64 {value}, [{prefix}ctx+{offset}];"));
+            value
+        }))
     }
 
     /// The linear index of a unit in the launch, u64.

@@ -35,6 +35,11 @@ use std::fmt::Write;
 
 pub(crate) use index::SPECIAL_REGISTERS;
 
+/// The most instructions of a span and the most registers of a class: far beyond any sensible probe, and within what
+/// the verifier reads.
+const MOST_STATEMENTS: usize = 8000;
+const MOST_REGISTERS: u32 = 512;
+
 /// Why code cannot be emitted: said behind "kernel `k` cannot be probed: ".
 pub(crate) type Refusal = String;
 
@@ -84,7 +89,7 @@ pub(crate) fn run(probe: &Prepared, plan: &Plan<'_>, site: &Found, number: u32) 
     span.initialise_states();
     span.run_states()?;
     span.save_all(end, guarded)?;
-    Ok(span.finish())
+    span.finish()
 }
 
 impl<'a> Span<'a> {
@@ -243,7 +248,14 @@ impl<'a> Span<'a> {
     }
 
     /// Scope, declarations and code in one.
-    fn finish(self) -> String {
+    fn finish(self) -> Result<String, Refusal> {
+        let statements = self.text.bytes().filter(|&byte| byte == b';').count();
+        let registers = self.counts.iter().copied().max().unwrap_or(0);
+        if MOST_STATEMENTS < statements || MOST_REGISTERS < registers {
+            return Err(format!(
+                "its probes make {statements} instructions of one site, too many for a kernel to carry"
+            ));
+        }
         let mut out = String::with_capacity(self.text.len() + 128);
         let prefix = self.plan.prefix;
         if self.site.kind == Kind::Entry {
@@ -255,7 +267,7 @@ impl<'a> Span<'a> {
             }
         }
         if self.text.is_empty() {
-            return out.trim_end().to_owned();
+            return Ok(out.trim_end().to_owned());
         }
         out.push_str("{\n");
         let mut declared = false;
@@ -271,7 +283,7 @@ impl<'a> Span<'a> {
         }
         out.push_str(&self.text);
         out.push_str("\t}");
-        out
+        Ok(out)
     }
 
     /// Computes the values that `roots` need, so far as they are not computed yet, in the order of the code.

@@ -66,9 +66,9 @@ pub(crate) fn take_away(woven: &str) -> String {
 /// What must hold of every weaving, whatever was woven: it can be undone, and it keeps the verifier's rules.
 pub(crate) fn obeys(ptx: &str, woven: &Woven, name: &str) {
     assert_eq!(take_away(&woven.text), ptx, "{name}: the spans taken away, the input is not back");
-    //VERIFY let report = nt_verify::check(ptx, &woven.text);
-    //VERIFY let text = render(&Source::new(name, &woven.text), report.to_found(), &Paint::PLAIN);
-    //VERIFY assert!(report.is_accepted(), "{text}");
+    let report = nt_verify::check(ptx, &woven.text);
+    let text = render(&Source::new(name, &woven.text), report.to_found(), &Paint::PLAIN);
+    assert!(report.is_accepted(), "{text}");
 }
 
 /// The assembler, if it is on PATH. Says that it is skipped otherwise.
