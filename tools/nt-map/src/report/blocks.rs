@@ -252,6 +252,18 @@ impl Sm {
     }
 }
 
+impl Measures {
+    /// Cycles of the SMs' spans in which no block ran, in percent. All of them lie before an SM's last start, so a
+    /// block was still to come.
+    pub(crate) fn idle(&self) -> f64 {
+        if self.span.mean == 0.0 {
+            0.0
+        } else {
+            (self.span.mean - self.running.mean) * 100.0 / self.span.mean
+        }
+    }
+}
+
 impl Slots {
     fn add(&mut self, other: &Slots) {
         self.all += other.all;
@@ -267,8 +279,8 @@ impl Slots {
         percent(part, self.all)
     }
 
-    /// Empty slots that a block still to start could have used, of all, in percent.
-    pub(crate) fn scheduling(&self) -> f64 {
+    /// Slots that were empty though a block was still to start, of all, in percent.
+    pub(crate) fn waiting(&self) -> f64 {
         self.percent(self.fill + self.turnover)
     }
 
@@ -368,6 +380,62 @@ mod tests {
     fn blocks_without_length_do_no_harm() {
         check(&[(5, 5)], 0, 0, [1, 0, 0, 0, 0, 0, 0]);
         check(&[(5, 5), (5, 5), (0, 9)], 9, 9, [1, 9, 9, 0, 0, 0, 0]);
+    }
+
+    /// Slots and cycles counted one by one, as the definitions have them.
+    #[test]
+    fn the_sweep_agrees_with_counting_cycle_by_cycle() {
+        let mut seed = 1u64;
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..2_000 {
+            let count = 1 + next(12);
+            let lives: Vec<(u64, u64)> = (0..count)
+                .map(|_| {
+                    let start = 50 + next(40);
+                    (start, start + 1 + next(20))
+                })
+                .collect();
+            let held = |cycle: u64| {
+                lives.iter().filter(|&&(start, end)| start <= cycle && cycle < end).count() as u64
+            };
+            let first = lives.iter().map(|life| life.0).min().unwrap();
+            let last_start = lives.iter().map(|life| life.0).max().unwrap();
+            let end = lives.iter().map(|life| life.1).max().unwrap();
+            let resident = (first..end).map(held).max().unwrap();
+            let mut slots = Slots { all: u128::from((end - first) * resident), ..Slots::default() };
+            let (mut running, mut full) = (0, false);
+            for cycle in first..end {
+                let held = held(cycle);
+                full |= held == resident;
+                let empty = u128::from(resident - held);
+                slots.occupied += u128::from(held);
+                running += u64::from(held > 0);
+                match full {
+                    false => slots.fill += empty,
+                    true if cycle < last_start => slots.turnover += empty,
+                    true => slots.tail += empty,
+                }
+            }
+            // Blocks in order of their starts, each into the slot that has been free longest.
+            let mut order = lives.clone();
+            order.sort_unstable();
+            let mut free_from: Vec<u64> = Vec::new();
+            for &(start, end) in &order {
+                match free_from.iter_mut().filter(|free| **free <= start).min() {
+                    Some(free) => {
+                        slots.gaps += u128::from(start - *free);
+                        *free = end;
+                    }
+                    None => free_from.push(end),
+                }
+            }
+            let sm = sm(&lives);
+            assert_eq!((sm.slots, sm.running, sm.resident), (slots, running, resident), "{order:?}");
+            assert_eq!(free_from.len() as u64, resident);
+        }
     }
 
     #[test]

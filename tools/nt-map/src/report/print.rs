@@ -143,19 +143,17 @@ fn blocks(out: &mut String, group: &Group, launches: &[Measures]) {
     ] {
         item(out, "", format_args!("{name:<9} {share:6.2} %  {what}"));
     }
-    item(
-        out,
-        "scheduling",
-        format_args!("{:6.2} % of SM time waits for blocks to start (fill + turnover)", scheduling(launches)),
-    );
-    item(
-        out,
-        "",
-        format_args!(
-            "{:6.2} % counted as gaps between the blocks of a slot, of gaps and blocks",
-            gaps(launches)
+    for (name, share, what) in [
+        ("scheduling", idle(launches), "of SM time no block ran, though one was still to start"),
+        (
+            "",
+            waiting(launches),
+            "of slots x cycles a slot was empty, though a block was still to start (fill + turnover)",
         ),
-    );
+        ("", gaps(launches), "of gaps and blocks are gaps between the blocks of a slot"),
+    ] {
+        item(out, name, format_args!("{share:6.2} %  {what}"));
+    }
 }
 
 /// The warps without a record, of the first launches that have some.
@@ -274,20 +272,12 @@ fn compare(out: &mut String, groups: &[Group]) {
         "\ncomparison: medians a launch; time from the longest span of an SM at the highest SM clock"
     );
     let heads = [
-        "kernel",
-        "grid",
-        "launches",
-        "blocks",
-        "time µs",
-        "scheduling %",
-        "scheduling µs",
-        "gaps %",
-        "tail %",
+        "kernel", "grid", "launches", "blocks", "time µs", "idle %", "idle µs", "slots %", "gaps %", "tail %",
     ];
     let mut rows = vec![heads.map(str::to_owned)];
     for &(group, launches) in &lines {
         let cycles = median(launches, |m| m.span.max as f64);
-        let share = scheduling(launches);
+        let idle = idle(launches);
         let micros = |cycles: f64| {
             micros(cycles, clock_khz(group)).map_or_else(|| "-".to_owned(), |time| format!("{time:.2}"))
         };
@@ -297,8 +287,9 @@ fn compare(out: &mut String, groups: &[Group]) {
             launches.len().to_string(),
             count(median(launches, |m| m.blocks as f64)),
             micros(cycles),
-            format!("{share:.2}"),
-            micros(cycles * share / 100.0),
+            format!("{idle:.2}"),
+            micros(cycles * idle / 100.0),
+            format!("{:.2}", waiting(launches)),
             format!("{:.2}", gaps(launches)),
             format!("{:.2}", median(launches, |m| m.slots.percent(m.slots.tail))),
         ]);
@@ -322,8 +313,12 @@ fn compare(out: &mut String, groups: &[Group]) {
     }
 }
 
-fn scheduling(launches: &[Measures]) -> f64 {
-    median(launches, |m| m.slots.scheduling())
+fn idle(launches: &[Measures]) -> f64 {
+    median(launches, Measures::idle)
+}
+
+fn waiting(launches: &[Measures]) -> f64 {
+    median(launches, |m| m.slots.waiting())
 }
 
 fn gaps(launches: &[Measures]) -> f64 {
