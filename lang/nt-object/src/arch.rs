@@ -104,14 +104,16 @@ mod tests {
         check("compute_100f", Some("sm_100f"));
         check("121", Some("sm_121"));
         check("103a", Some("sm_103a"));
-        for word in ["", "sm_", "a", "sm_9x", "gfx90a", "sm_-1", "+80", "sm_99999999999", "sm_90af", "sm_é"] {
+        for word in ["", "sm_", "a", "sm_9x", "gfx90a", "sm_-1", "+80", "sm_99999999999", "sm_90af", "sm_é"]
+        {
             check(word, None);
         }
     }
 
     #[test]
     fn order_is_by_number_then_suffix() {
-        let mut all: Vec<Arch> = ["120", "90a", "100f", "90", "100a", "80"].map(|w| w.parse().unwrap()).into();
+        let mut all: Vec<Arch> =
+            ["120", "90a", "100f", "90", "100a", "80"].map(|w| w.parse().unwrap()).into();
         all.sort();
         let all: Vec<String> = all.iter().map(Arch::to_string).collect();
         assert_eq!(all, ["sm_80", "sm_90", "sm_90a", "sm_100f", "sm_100a", "sm_120"]);

@@ -108,8 +108,10 @@ fn reason(best: &Entry<'_>, entries: &[Entry<'_>], device: u32) -> String {
             format!("{arch} is the newest of {} that sm_{device} runs", list(&all))
         }
     };
-    let newer: Vec<Arch> =
-        all.into_iter().filter(|other| other.sm > arch.sm && other.sm <= device && !other.runs_on(device)).collect();
+    let newer: Vec<Arch> = all
+        .into_iter()
+        .filter(|other| other.sm > arch.sm && other.sm <= device && !other.runs_on(device))
+        .collect();
     if !newer.is_empty() {
         reason += &format!("; {} is not forward compatible", list(&newer));
     }

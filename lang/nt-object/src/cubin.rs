@@ -14,7 +14,7 @@ use crate::arch::{Arch, Suffix};
 use crate::error::{Error, Fault};
 use crate::view::View;
 use object::Endianness;
-use object::elf::{FileHeader32, FileHeader64, SHT_SYMTAB, STT_FUNC};
+use object::elf::{FileHeader32, FileHeader64, SHT_LOPROC, SHT_SYMTAB, STT_FUNC};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
 
 /// What a cubin says of itself.
@@ -32,6 +32,8 @@ pub struct Cubin<'a> {
     pub len: u64,
 }
 
+/// A section type without bytes in the file.
+const SHARED: u32 = 0x7000_000a;
 const EM_CUDA: u16 = 190;
 const EM_AMDGPU: u16 = 224;
 
@@ -71,7 +73,11 @@ fn told<T>(at: u64, field: &'static str, result: object::Result<T>) -> Result<T,
 fn read_class<H: FileHeader<Endian = Endianness>>(bytes: &[u8], at: u64) -> Result<Cubin<'_>, Error> {
     let header = told(at, "ELF header", H::parse(bytes))?;
     let endian = told(at, "ELF header", header.endian())?;
-    let table = at.saturating_add(header.e_shoff(endian).into());
+    // A table that lies outside is told by the place of the field that says so.
+    let table = match header.e_shoff(endian).into() {
+        offset if offset <= bytes.len() as u64 => at.saturating_add(offset),
+        _ => at.saturating_add(if header.is_class_64() { 0x28 } else { 0x20 }),
+    };
     let sections = told(table, "section headers", header.sections(endian, bytes))?;
     let len = length(header, endian, bytes, &sections, at)?;
 
@@ -112,14 +118,20 @@ fn length<H: FileHeader<Endian = Endianness>>(
     let mut end = u64::from(header.e_ehsize(endian))
         .max(table(header.e_shoff(endian).into(), sections.len(), header.e_shentsize(endian)))
         .max(table(header.e_phoff(endian).into(), segments.len(), header.e_phentsize(endian)));
-    let ranges = sections.iter().filter_map(|section| section.file_range(endian));
+    let there = bytes.len() as u64;
+    let ranges = sections.iter().filter_map(|section| {
+        let (offset, size) = section.file_range(endian)?;
+        // NVIDIA's own types have more kinds without bytes in the file than NOBITS: 0x7000000a, the shared memory of a
+        // relocatable cubin, states a size and an offset all the same.
+        let no_bytes = section.sh_type(endian).0 >= SHT_LOPROC && offset.saturating_add(size) > there;
+        (section.sh_type(endian).0 != SHARED && !no_bytes).then_some((offset, size))
+    });
     for (offset, size) in ranges.chain(segments.iter().map(|segment| segment.file_range(endian))) {
         // An empty section's offset is often the end of the file; an empty segment's is anything.
         if size > 0 {
             end = end.max(offset.saturating_add(size));
         }
     }
-    let there = bytes.len() as u64;
     if end > there { Err(Error::new(at, "cubin", Fault::Cut { needed: end, there })) } else { Ok(end) }
 }
 

@@ -176,10 +176,14 @@ impl<'a> Entry<'a> {
             Compression::Lz4 => unpack_lz4(bytes, at, bounded(255)?).map(Cow::Owned),
             // A block of up to 128 KiB that repeats one byte takes four.
             Compression::Zstd => unpack_zstd(bytes, at, bounded(1 << 15)?).map(Cow::Owned),
-            Compression::Old => Err(Error::new(at, "payload", Fault::Unread("compressed in an old way (flag 0x1000)"))),
-            Compression::Sealed => {
-                Err(Error::new(at, "payload", Fault::Unread("compressed LTO-IR (flag 0x10000), which no tool reads")))
+            Compression::Old => {
+                Err(Error::new(at, "payload", Fault::Unread("compressed in an old way (flag 0x1000)")))
             }
+            Compression::Sealed => Err(Error::new(
+                at,
+                "payload",
+                Fault::Unread("compressed LTO-IR (flag 0x10000), which no tool reads"),
+            )),
         }
     }
 
@@ -236,12 +240,16 @@ impl<'a> Entry<'a> {
                 let (header, text) = (self.version?, head.version?);
                 let differ = header != text;
                 differ.then(|| {
-                    format!("the header says PTX {}.{}, the PTX says {}.{}", header.0, header.1, text.0, text.1)
+                    format!(
+                        "the header says PTX {}.{}, the PTX says {}.{}",
+                        header.0, header.1, text.0, text.1
+                    )
                 })
             }
             Kind::Elf if cubin::is_cubin(contents) => {
                 let cubin = cubin::read(contents, self.stored.at).ok()?;
-                let differ = cubin.arch.sm != said.sm || cubin.suffix_known && cubin.arch.suffix != said.suffix;
+                let differ =
+                    cubin.arch.sm != said.sm || cubin.suffix_known && cubin.arch.suffix != said.suffix;
                 differ.then(|| format!("the header says {said}, the cubin says {}", cubin.arch))
             }
             _ => None,
@@ -253,7 +261,8 @@ impl<'a> Entry<'a> {
 fn bound(at: u64, size: u64, bytes: &[u8], most_by_byte: u64, limit: usize) -> Result<usize, Error> {
     let most = (bytes.len() as u64).saturating_add(8).saturating_mul(most_by_byte);
     if size > most {
-        let why = format!("{size} bytes are declared, but {} compressed ones cannot give that many", bytes.len());
+        let why =
+            format!("{size} bytes are declared, but {} compressed ones cannot give that many", bytes.len());
         return Err(Error::new(at, "uncompressed size", Fault::Reader(why)));
     }
     match usize::try_from(size) {
@@ -290,10 +299,15 @@ fn unpack_zstd(bytes: &[u8], at: u64, size: usize) -> Result<Vec<u8>, Error> {
     if let Ok(Some(framed)) = zstd::zstd_safe::get_frame_content_size(bytes)
         && framed != size as u64
     {
-        return Err(stream_error(at, "zstd", format_args!("a frame of {framed} bytes instead of the declared {size}")));
+        return Err(stream_error(
+            at,
+            "zstd",
+            format_args!("a frame of {framed} bytes instead of the declared {size}"),
+        ));
     }
     let mut out = buffer(at, size)?;
-    let done = zstd::bulk::Decompressor::new().and_then(|mut zstd| zstd.decompress_to_buffer(bytes, &mut out));
+    let done =
+        zstd::bulk::Decompressor::new().and_then(|mut zstd| zstd.decompress_to_buffer(bytes, &mut out));
     match done {
         Ok(len) if len == size => Ok(out),
         Ok(len) => Err(stream_error(at, "zstd", format_args!("{len} bytes instead of the declared {size}"))),

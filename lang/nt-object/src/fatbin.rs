@@ -114,19 +114,23 @@ impl<'a> Found<'a> {
             Err(error) => (view.rest(header), Some(Error { at: view.at + 8, ..error })),
         };
         let (reached, sound) = self.entries_of(body, section);
-        let next_begins = looks_sound(body.rest(reached)) && body.rest(reached).bytes.starts_with(&MAGIC);
+        let next = view.rest(header.saturating_add(reached));
+        let next_begins = next.bytes.starts_with(&MAGIC) && looks_sound(next);
         let mut len = body.len();
         match sound {
             // The next container stands where this one should go on: its size is what is wrong.
             Err(_) if next_begins => {
                 len = reached;
-                wrong = wrong.or(Some(Error::value(view.at + 8, "fatbin size", size, "the size of its entries")));
+                wrong =
+                    wrong.or(Some(Error::value(view.at + 8, "fatbin size", size, "the size of its entries")));
             }
             // Where it is cut inside of an entry, the entry says more than the container's size does.
             Err(error) => {
                 wrong = Some(error);
+                // A size that lies says nothing of where the next one is.
                 if view.part("", header, size).is_err() {
-                    len = reached;
+                    let rest = body.rest(reached);
+                    len = reached + next_container(rest, 0).unwrap_or(rest.len());
                 }
             }
             Ok(()) => {}
@@ -161,7 +165,12 @@ impl<'a> Found<'a> {
     }
 
     /// Adds what one header speaks of. An error leaves the next entry's place known.
-    fn entry(&mut self, header: &Header<'a>, payload: View<'a>, section: Option<&Arc<str>>) -> Result<(), Error> {
+    fn entry(
+        &mut self,
+        header: &Header<'a>,
+        payload: View<'a>,
+        section: Option<&Arc<str>>,
+    ) -> Result<(), Error> {
         let compression = Compression::of(header.flags);
         let stored = match compression {
             Compression::Raw => {
@@ -177,16 +186,22 @@ impl<'a> Found<'a> {
         if header.kind == GROUP {
             return self.group(header, stored, section);
         }
-        let entry = header.entry(stored, section)?;
+        let entry = header.entry(stored, section, &mut self.faults);
         self.push(Entry { size: stored.size, ..entry });
         Ok(())
     }
 
     /// Adds the images of a group, each of which has a header of its own in the group's.
-    fn group(&mut self, group: &Header<'a>, stored: Stored<'a>, section: Option<&Arc<str>>) -> Result<(), Error> {
+    fn group(
+        &mut self,
+        group: &Header<'a>,
+        stored: Stored<'a>,
+        section: Option<&Arc<str>>,
+    ) -> Result<(), Error> {
         let place = u64::from(group.descriptor);
-        let count = group.view.u32("group's count", place)?;
-        let bytes = u64::from(group.view.u32("group's table size", place + 4)?);
+        let outside = |error: Error| Error { at: group.view.at + 20, ..error };
+        let count = group.view.u32("descriptor offset", place).map_err(outside)?;
+        let bytes = u64::from(group.view.u32("descriptor offset", place + 4).map_err(outside)?);
         if bytes < 8 {
             return Err(Error::value(group.view.at + place + 4, "group's table size", bytes, "8 or more"));
         }
@@ -199,7 +214,7 @@ impl<'a> Found<'a> {
                 let fault = Fault::Cut { needed: size, there: stored.size.saturating_sub(offset) };
                 return Err(Error::new(table.at + 8, "image size", fault));
             }
-            let entry = image.entry(stored, section)?;
+            let entry = image.entry(stored, section, &mut self.faults);
             self.push(Entry { compression: stored.compression, size, part: Some((offset, size)), ..entry });
             table = table.rest(image.record_size()?);
         }
@@ -254,7 +269,8 @@ impl<'a> Header<'a> {
         if header.header_size < ENTRY_HEADER {
             return Err(Error::value(view.at + 4, "entry header size", header.header_size, "64 or more"));
         }
-        header.view = view.part("entry header size", 0, header.header_size)?;
+        let whole = view.part("entry header size", 0, header.header_size);
+        header.view = whole.map_err(|error| Error { at: view.at + 4, ..error })?;
         Ok(header)
     }
 
@@ -289,35 +305,31 @@ impl<'a> Header<'a> {
             size += padded(self.source.1);
         }
         if self.descriptor != 0 {
-            let len = self.view.u32("option length", u64::from(self.descriptor) + 4)?;
-            size += 8 + padded(len);
+            let len = self.view.u32("descriptor offset", u64::from(self.descriptor) + 4);
+            size += 8 + padded(len.map_err(|error| Error { at: self.view.at + 20, ..error })?);
         }
         Ok(size)
     }
 
-    /// The entry that this speaks of, but for numbers and sizes.
-    fn entry(&self, stored: Stored<'a>, section: Option<&Arc<str>>) -> Result<Entry<'a>, Error> {
+    /// The entry that this speaks of, but for numbers and sizes. An image is sound without its source's name and the
+    /// options that it was made with, so what is wrong with these is only told.
+    fn entry(&self, stored: Stored<'a>, section: Option<&Arc<str>>, faults: &mut Vec<Error>) -> Entry<'a> {
         let suffix = match (self.flags & 0x10_0000 != 0, self.flags & 0x20_0000 != 0) {
             (true, _) => Suffix::Specific,
             (_, true) => Suffix::Family,
             _ => Suffix::None,
         };
         let kind = Kind::of(self.kind);
-        let source = match self.source {
-            (0, _) => None,
-            (offset, len) => text(self.view.part("source length", offset.into(), len.into())?),
+        let mut told = |field: u64, text: Result<Option<&'a str>, Error>| {
+            text.unwrap_or_else(|error| {
+                faults.push(Error { at: self.view.at + field, ..error });
+                None
+            })
         };
+        let source = told(32, self.source());
         // Of cubins the descriptor's string is empty, with other bytes behind it.
-        let options = match (kind, u64::from(self.descriptor)) {
-            (Kind::Ptx, 1..) => {
-                let place = u64::from(self.view.u32("option offset", self.descriptor.into())?);
-                let len = self.view.u32("option length", u64::from(self.descriptor) + 4)?;
-                // Old compilers left offset and length zero.
-                if len == 0 { None } else { text(self.view.part("option length", place, len.into())?) }
-            }
-            _ => None,
-        };
-        Ok(Entry {
+        let options = if kind == Kind::Ptx { told(20, self.options()) } else { None };
+        Entry {
             index: 0,
             container: 0,
             kind,
@@ -331,7 +343,27 @@ impl<'a> Header<'a> {
             section: section.cloned(),
             stored,
             part: None,
-        })
+        }
+    }
+
+    fn source(&self) -> Result<Option<&'a str>, Error> {
+        match self.source {
+            (0, _) => Ok(None),
+            (offset, len) => Ok(text(self.view.part("source name", offset.into(), len.into())?)),
+        }
+    }
+
+    fn options(&self) -> Result<Option<&'a str>, Error> {
+        if self.descriptor == 0 {
+            return Ok(None);
+        }
+        let place = self.view.u32("descriptor offset", self.descriptor.into())?;
+        let len = self.view.u32("descriptor offset", u64::from(self.descriptor) + 4)?;
+        // Old compilers left offset and length zero.
+        if len == 0 {
+            return Ok(None);
+        }
+        Ok(text(self.view.part("options", place.into(), len.into())?))
     }
 }
 

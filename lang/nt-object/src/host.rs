@@ -47,7 +47,11 @@ pub(crate) fn read<'a>(view: View<'a>, member: Option<&str>, found: &mut Found<'
             return Host { hip: false };
         }
         Err(error) => {
-            found.faults.push(Error::new(view.at, "section headers", Fault::Reader(lower(&error.to_string()))));
+            found.faults.push(Error::new(
+                view.at,
+                "section headers",
+                Fault::Reader(lower(&error.to_string())),
+            ));
             segments(view, &name, found);
             return Host { hip: false };
         }
@@ -125,7 +129,8 @@ fn loaded(bytes: &[u8]) -> Vec<ProgramHeader> {
 /// Reads each member of an `ar` archive.
 pub(crate) fn archive<'a>(view: View<'a>, found: &mut Found<'a>) -> Host {
     let mut hip = false;
-    let fault = |error: object::Error| Error::new(view.at, "archive", Fault::Reader(lower(&error.to_string())));
+    let fault =
+        |error: object::Error| Error::new(view.at, "archive", Fault::Reader(lower(&error.to_string())));
     let archive = match ArchiveFile::parse(view.bytes) {
         Ok(archive) => archive,
         Err(error) => {
@@ -134,7 +139,11 @@ pub(crate) fn archive<'a>(view: View<'a>, found: &mut Found<'a>) -> Host {
         }
     };
     if archive.is_thin() {
-        found.faults.push(Error::new(view.at, "archive", Fault::Unread("a thin archive, whose members are other files")));
+        found.faults.push(Error::new(
+            view.at,
+            "archive",
+            Fault::Unread("a thin archive, whose members are other files"),
+        ));
         return Host { hip };
     }
     for member in archive.members() {

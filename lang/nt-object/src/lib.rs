@@ -34,7 +34,6 @@ pub use arch::{Arch, ArchError, Suffix};
 pub use choose::{Best, NoPtx, best_ptx};
 pub use entry::{Compression, Entry, Kind};
 pub use error::{Error, Fault};
-pub use strings::scan;
 
 use fatbin::Found;
 use host::Host;
@@ -58,6 +57,8 @@ pub enum Form {
     Host,
     /// An `ar` archive of such files.
     Archive,
+    /// None of these; [`search`] alone reads it.
+    Other,
 }
 
 /// What was read.
@@ -80,15 +81,38 @@ pub struct Container<'a> {
 /// # Errors
 /// It is no container of device code; what it is instead is said where that is known.
 pub fn open(bytes: &[u8]) -> Result<Container<'_>, Error> {
+    Ok(read(bytes, form(bytes)?))
+}
+
+/// [`open`], and a search of the whole file for what it does not look for: PTX kept as a string, and cubins that stand
+/// in no fatbin. Any file can be searched.
+///
+/// A string of PTX ends at its NUL; its section is given as `string`, that of a cubin as `embedded`.
+pub fn search(bytes: &[u8]) -> Container<'_> {
+    let mut container = read(bytes, form(bytes).unwrap_or(Form::Other));
+    let known: Vec<_> = container.entries.iter().map(|entry| (entry.at(), entry.stored_size())).collect();
+    // Entries stand in the file's order, but members of an archive need not.
+    let inside =
+        |at: u64| known.iter().any(|(start, size)| (*start..start.saturating_add(*size)).contains(&at));
+    for entry in strings::scan(bytes) {
+        if !inside(entry.at()) {
+            container.containers += 1;
+            let index = u32::try_from(container.entries.len()).unwrap_or(u32::MAX).saturating_add(1);
+            container.entries.push(Entry { index, container: container.containers, ..entry });
+        }
+    }
+    container
+}
+
+fn read(bytes: &[u8], form: Form) -> Container<'_> {
     let view = View::new(bytes, 0);
     let mut found = Found::default();
-    let form = form(bytes)?;
     let host = match form {
         Form::Archive => Some(host::archive(view, &mut found)),
         _ => read_into(view, None, &mut found),
     };
     let Found { entries, faults, containers } = found;
-    Ok(Container { form, entries, faults, containers, hip: host.is_some_and(|host| host.hip) })
+    Container { form, entries, faults, containers, hip: host.is_some_and(|host| host.hip) }
 }
 
 /// Tells by the first bytes what a file is.
@@ -132,7 +156,10 @@ fn is_host(bytes: &[u8]) -> bool {
     use object::FileKind::{Coff, Elf32, Elf64, MachO32, MachO64, Pe32, Pe64};
     // Its header may be cut or damaged further on; that is told when it is read.
     bytes.starts_with(b"\x7fELF")
-        || matches!(object::FileKind::parse(bytes), Ok(Elf32 | Elf64 | MachO32 | MachO64 | Pe32 | Pe64 | Coff))
+        || matches!(
+            object::FileKind::parse(bytes),
+            Ok(Elf32 | Elf64 | MachO32 | MachO64 | Pe32 | Pe64 | Coff)
+        )
 }
 
 /// Reads what is no archive. Nothing is told of a member of an archive that has no device code.
@@ -143,8 +170,8 @@ fn read_into<'a>(view: View<'a>, member: Option<&str>, found: &mut Found<'a>) ->
         Form::Fatbin => found.walk(view, section.as_ref()),
         Form::Cubin => strings::push_cubin(view, section.as_ref(), found),
         Form::Ptx => strings::push_ptx(view, section.as_ref(), found),
-        // Archives do not nest.
-        Form::Archive => {}
+        // Archives do not nest, and `form` gives no other.
+        Form::Archive | Form::Other => {}
     }
     None
 }

@@ -47,8 +47,9 @@ pub fn head(text: &[u8]) -> Head {
             b".version" => {
                 scan.skip_blank();
                 let word = std::str::from_utf8(scan.word()).unwrap_or_default();
-                head.version =
-                    word.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+                head.version = word
+                    .split_once('.')
+                    .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
             }
             b".target" => {
                 // Several may be named; the architecture is the one that begins with `sm_`, mostly the first.
@@ -109,7 +110,9 @@ impl<'a> Scan<'a> {
         let rest = self.rest();
         self.at += match rest.get(1) {
             Some(b'/') => memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
-            Some(b'*') => memchr::memmem::find(rest.get(2..).unwrap_or_default(), b"*/").map_or(rest.len(), |n| n + 4),
+            Some(b'*') => {
+                memchr::memmem::find(rest.get(2..).unwrap_or_default(), b"*/").map_or(rest.len(), |n| n + 4)
+            }
             _ => 1,
         };
     }
@@ -143,7 +146,8 @@ impl<'a> Scan<'a> {
             // Comments and strings are rare, so nearly all of the text is passed by memchr's two searches.
             let code = memchr::memchr2(b'/', b'"', rest).unwrap_or(rest.len());
             let mut from = 0;
-            while let Some(found) = memchr::memmem::find(rest.get(from..code).unwrap_or_default(), b".entry") {
+            while let Some(found) = memchr::memmem::find(rest.get(from..code).unwrap_or_default(), b".entry")
+            {
                 let start = from + found;
                 let end = start + b".entry".len();
                 let before = start.checked_sub(1).and_then(|at| rest.get(at));
@@ -221,7 +225,11 @@ mod tests {
             assert_eq!(head(text.as_bytes()), expected, "{text}");
         };
         check("\n\n//\n.version 8.5\n.target sm_90a, texmode_independent", Some((8, 5)), Some("sm_90a"));
-        check("# 1 \"x.cu\"\n/**/.version 9.0 .target sm_100f .address_size 64", Some((9, 0)), Some("sm_100f"));
+        check(
+            "# 1 \"x.cu\"\n/**/.version 9.0 .target sm_100f .address_size 64",
+            Some((9, 0)),
+            Some("sm_100f"),
+        );
         check(".version 7", None, None);
         check(".version 7.0\n.entry k {}", Some((7, 0)), None);
         check("", None, None);

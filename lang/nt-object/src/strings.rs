@@ -1,7 +1,7 @@
 //! Bare images: a file that is PTX or a cubin, and such images inside of other files.
 //!
 //! ```text
-//! static const char source[] = ".version 7.5\n.target sm_80\n…";     a string of .rodata, found by `scan`
+//! static const char source[] = ".version 7.5\n.target sm_80\n…";     a string of .rodata, found by `search`
 //! ```
 
 use crate::arch::Arch;
@@ -18,11 +18,8 @@ const FIRST_LINES: usize = 1 << 12;
 /// of nothing else takes.
 const MOST_FAILURES: u32 = 1000;
 
-/// Finds PTX strings and cubins by their content, wherever they lie in a file, also where [`crate::open`] does not
-/// look: in code that is generated, embedded as a string, or in a file of an unknown form.
-///
-/// A string of PTX ends at its NUL. What `open` finds inside of fatbins is found by it alone.
-pub fn scan(bytes: &[u8]) -> Vec<Entry<'_>> {
+/// Finds PTX strings and cubins by their content, wherever they lie; also those that stand raw in fatbins.
+pub(crate) fn scan(bytes: &[u8]) -> Vec<Entry<'_>> {
     let mut found = Found::default();
     let mut pos = 0;
     while let Some(next) = memchr::memmem::find(bytes.get(pos..).unwrap_or_default(), b".version") {
@@ -60,9 +57,6 @@ pub fn scan(bytes: &[u8]) -> Vec<Entry<'_>> {
     }
     let mut entries = found.entries;
     entries.sort_by_key(Entry::at);
-    for (entry, index) in entries.iter_mut().zip(1..) {
-        (entry.index, entry.container) = (index, index);
-    }
     entries
 }
 

@@ -45,9 +45,10 @@ impl<'a> View<'a> {
 
     fn array<const N: usize>(&self, field: &'static str, offset: u64) -> Result<[u8; N], Error> {
         let part = self.part(field, offset, N as u64)?;
-        part.bytes.first_chunk().copied().ok_or_else(|| {
-            Error::new(part.at, field, Fault::Cut { needed: N as u64, there: part.len() })
-        })
+        part.bytes
+            .first_chunk()
+            .copied()
+            .ok_or_else(|| Error::new(part.at, field, Fault::Cut { needed: N as u64, there: part.len() }))
     }
 
     pub(crate) fn u16(&self, field: &'static str, offset: u64) -> Result<u16, Error> {
@@ -72,7 +73,10 @@ mod tests {
         let view = View::new(&[1, 2, 3], 0x100);
         assert_eq!(view.u16("f", 1).unwrap(), 0x0302);
         assert_eq!(view.u16("f", 2).unwrap_err().to_string(), "f at 0x102: 2 bytes needed, 1 are there");
-        assert_eq!(view.part("f", u64::MAX, 1 << 63).unwrap_err().fault, Fault::Cut { needed: 1 << 63, there: 0 });
+        assert_eq!(
+            view.part("f", u64::MAX, 1 << 63).unwrap_err().fault,
+            Fault::Cut { needed: 1 << 63, there: 0 }
+        );
         assert_eq!(view.rest(u64::MAX).len(), 0);
         assert_eq!(view.rest(1).bytes, [2, 3]);
     }
