@@ -98,8 +98,9 @@ pub const SOURCE: &str = "module.ptx";
 const WORDS: u64 = 4 << 20;
 
 impl Assembler {
-    /// How long an assembler may take, unless [`Assembler::with_time_out`] says otherwise.
-    pub const TIME_OUT: Duration = Duration::from_secs(60);
+    /// How long an assembler may take, unless [`Assembler::with_time_out`] says otherwise. A hook waits a minute for its
+    /// answer, and is to hear the reason.
+    pub const TIME_OUT: Duration = Duration::from_secs(45);
 
     /// The same with another time-out.
     #[must_use]

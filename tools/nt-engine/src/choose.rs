@@ -32,6 +32,15 @@ impl std::str::FromStr for Choice {
     }
 }
 
+impl std::fmt::Display for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Choice::Name(name) => write!(f, "={name}"),
+            Choice::Pattern(pattern) => write!(f, "{pattern}"),
+        }
+    }
+}
+
 impl Choice {
     fn takes(&self, mangled: &str, demangled: &str) -> bool {
         match self {
@@ -109,9 +118,25 @@ pub fn demangle(symbol: &str) -> Cow<'_, str> {
     if let Ok(name) = rustc_demangle::try_demangle(symbol) {
         return Cow::Owned(format!("{name:#}"));
     }
-    match cpp_demangle::Symbol::new(symbol).ok().and_then(|name| name.demangle().ok()) {
-        Some(name) => Cow::Owned(name),
-        None => Cow::Borrowed(symbol),
+    let mut out = Bounded(String::new());
+    let options = cpp_demangle::DemangleOptions::default();
+    match cpp_demangle::Symbol::new(symbol).map(|name| name.structured_demangle(&mut out, &options)) {
+        Ok(Ok(())) => Cow::Owned(out.0),
+        _ => Cow::Borrowed(symbol),
+    }
+}
+
+/// Takes at most [`LONGEST`] bytes: each substitution may double what is written, so that a symbol of 300 bytes can
+/// stand for a name of gigabytes.
+struct Bounded(String);
+
+impl cpp_demangle::DemangleWrite for Bounded {
+    fn write_string(&mut self, text: &str) -> std::fmt::Result {
+        if self.0.len() + text.len() > LONGEST {
+            return Err(std::fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
     }
 }
 
@@ -174,5 +199,10 @@ mod tests {
         let long = format!("_Z{}", "N".repeat(100_000));
         assert_eq!(demangle(&long), long);
         let _ = demangle(&format!("_Z1f{}", "P".repeat(10_000)));
+        // Each pair is a pair of the pair before: 2³⁴ `int`s.
+        let digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        let pairs: String = digits.chars().take(33).map(|d| format!("S_IS{d}_S{d}_E")).collect();
+        let bomb = format!("_Z1fSt4pairIiiE{pairs}");
+        assert_eq!(demangle(&bomb), bomb);
     }
 }

@@ -7,7 +7,7 @@
 ///
 /// # Errors
 /// It has none that can be reached; what it is instead is said.
-pub fn ptx(image: &[u8]) -> Result<&str, String> {
+pub(crate) fn ptx(image: &[u8]) -> Result<&str, String> {
     if image.starts_with(b"\x7fELF") {
         return Err(elf(image));
     }

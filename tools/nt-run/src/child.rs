@@ -16,7 +16,7 @@ type Running = Arc<Mutex<Option<Pid>>>;
 
 /// The signals that are handed on, from before the command starts until it has ended.
 #[derive(Debug)]
-pub struct Forwarding {
+pub(crate) struct Forwarding {
     running: Running,
     handle: signal_hook::iterator::Handle,
 }
@@ -26,7 +26,7 @@ impl Forwarding {
     ///
     /// # Errors
     /// The system refuses.
-    pub fn start() -> std::io::Result<Self> {
+    pub(crate) fn start() -> std::io::Result<Self> {
         let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
         let all = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
         let wanted = all.into_iter().filter(|&signal| ignored >> (signal - 1) & 1 == 0);
@@ -53,7 +53,7 @@ impl Forwarding {
     ///
     /// # Errors
     /// It cannot be waited for.
-    pub fn wait(&self, child: &mut Child) -> std::io::Result<ExitStatus> {
+    pub(crate) fn wait(&self, child: &mut Child) -> std::io::Result<ExitStatus> {
         let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return child.wait() };
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(pid);
         // It is left a zombie until nobody can signal it any more: its number may not go to another process before.
@@ -88,7 +88,7 @@ fn in_foreground() -> bool {
 }
 
 /// The exit code for a command's end: its own, or 128 and the signal that killed it.
-pub fn code(status: ExitStatus) -> u8 {
+pub(crate) fn code(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code & 0xff).unwrap_or(125),
         (None, Some(signal)) => u8::try_from(128 + signal).unwrap_or(125),

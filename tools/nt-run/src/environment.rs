@@ -14,15 +14,15 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 /// The variable that leads a hook to its run folder; it reads no other.
-pub const RUN: &str = "NT_RUN";
+pub(crate) const RUN: &str = "NT_RUN";
 
 /// Can a loader's list name this path? It splits at spaces and colons, and knows no quotes.
-pub fn can_be_listed(path: &Path) -> bool {
+pub(crate) fn can_be_listed(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|b| matches!(b, b' ' | b':' | b'\t' | b'\n'))
 }
 
 /// Variables to set, given those that are there. A `hostile` target must not see the library.
-pub fn changes(
+pub(crate) fn changes(
     current: impl Fn(&str) -> Option<OsString>,
     target: &Target,
     hook: &Path,

@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 
 /// A folder that this process holds.
 #[derive(Debug)]
-pub struct RunFolder {
+pub(crate) struct RunFolder {
     /// As the user gave it, for messages.
-    pub shown: PathBuf,
+    pub(crate) shown: PathBuf,
     /// Absolute.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// A path to the same folder that fits everywhere: into LD_PRELOAD and into a socket's address.
-    pub reach: PathBuf,
+    pub(crate) reach: PathBuf,
     /// Held while the run lasts; the lock goes with it.
     _mark: File,
     /// Holds the link that `reach` is, if one was needed.
@@ -47,7 +47,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// Something else is there, another run is using it, or it cannot be written.
-    pub fn create(shown: &Path) -> anyhow::Result<RunFolder> {
+    pub(crate) fn create(shown: &Path) -> anyhow::Result<RunFolder> {
         let name = || shown.display();
         if shown.exists() && !shown.is_dir() {
             bail!("{} is a file: choose a folder with `-o`", name());
@@ -93,7 +93,7 @@ impl RunFolder {
     }
 
     /// Where the hooks' socket is.
-    pub fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.reach.join("sock")
     }
 }

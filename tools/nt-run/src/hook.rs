@@ -12,7 +12,7 @@ const NAME: &str = "libnt_hook.so";
 ///
 /// # Errors
 /// It is not there, or is no shared library.
-pub fn find(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub(crate) fn find(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let path = match given {
         Some(path) => path.to_owned(),
         None => {
@@ -46,7 +46,7 @@ pub fn find(given: Option<&Path>) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// The link cannot be made.
-pub fn listed(hook: &Path, folder: &RunFolder) -> anyhow::Result<PathBuf> {
+pub(crate) fn listed(hook: &Path, folder: &RunFolder) -> anyhow::Result<PathBuf> {
     if can_be_listed(hook) {
         return Ok(hook.to_owned());
     }

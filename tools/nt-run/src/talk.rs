@@ -18,22 +18,22 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 
 /// The largest image that is taken.
-pub const LARGEST: u64 = 1 << 30;
+pub(crate) const LARGEST: u64 = 1 << 30;
 
 /// A message that came in.
 #[derive(Debug)]
-pub struct Message {
+pub(crate) struct Message {
     /// Its head.
-    pub head: Head,
+    pub(crate) head: Head,
     /// Its body, not looked into.
-    pub body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
     /// What came beside its first byte.
-    pub descriptor: Option<OwnedFd>,
+    pub(crate) descriptor: Option<OwnedFd>,
 }
 
 impl Message {
     /// The body, as what its kind says it is.
-    pub fn read<B: Body>(&self) -> Result<B> {
+    pub(crate) fn read<B: Body>(&self) -> Result<B> {
         let kind: Kind = self.head.kind;
         if kind != B::KIND {
             return Err(odd(format!("a {kind:?} where a {:?} belongs", B::KIND)));
@@ -42,7 +42,7 @@ impl Message {
     }
 
     /// The bytes of the image that came along.
-    pub fn image(self, size: u64) -> Result<Vec<u8>> {
+    pub(crate) fn image(self, size: u64) -> Result<Vec<u8>> {
         let file = File::from(self.descriptor.ok_or_else(|| odd("an image without a descriptor"))?);
         let there = file.metadata()?.len();
         if size > LARGEST || size > there {
@@ -59,7 +59,7 @@ fn odd(what: impl Into<String>) -> Error {
 }
 
 /// The next message; `None` where the other side has closed the talk.
-pub fn receive(stream: &UnixStream) -> Result<Option<Message>> {
+pub(crate) fn receive(stream: &UnixStream) -> Result<Option<Message>> {
     let mut head = [0; Head::SIZE];
     let Some((len, descriptor)) = first(stream, &mut head)? else { return Ok(None) };
     let mut stream = stream;
@@ -98,7 +98,7 @@ fn first(stream: &UnixStream, bytes: &mut [u8]) -> Result<Option<(usize, Option<
 }
 
 /// Sends a message, with a descriptor beside its first byte.
-pub fn send(stream: &UnixStream, bytes: &[u8], descriptor: Option<&File>) -> Result<()> {
+pub(crate) fn send(stream: &UnixStream, bytes: &[u8], descriptor: Option<&File>) -> Result<()> {
     let mut stream = stream;
     let Some(file) = descriptor else { return stream.write_all(bytes) };
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -118,7 +118,7 @@ pub fn send(stream: &UnixStream, bytes: &[u8], descriptor: Option<&File>) -> Res
 }
 
 /// A file in memory that holds `bytes`, to be sent along.
-pub fn memory_file(name: &str, bytes: &[u8]) -> Result<File> {
+pub(crate) fn memory_file(name: &str, bytes: &[u8]) -> Result<File> {
     let mut file = File::from(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?);
     file.write_all(bytes)?;
     Ok(file)

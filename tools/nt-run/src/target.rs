@@ -20,18 +20,18 @@ use std::path::{Path, PathBuf};
 
 /// What is known of a command's file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Target {
+pub(crate) struct Target {
     /// Why no hook will be in it, as the end of a sentence that begins with its name.
-    pub obstacle: Option<String>,
+    pub(crate) obstacle: Option<String>,
     /// The library must not even be asked for.
-    pub hostile: bool,
+    pub(crate) hostile: bool,
     /// It needs `libasan.so`, which refuses to start behind another preloaded library.
-    pub asan: bool,
+    pub(crate) asan: bool,
 }
 
 /// Why a command cannot be started, with the exit code that shells have for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotRunnable {
+pub(crate) enum NotRunnable {
     /// 127
     NotFound,
     /// 126
@@ -39,7 +39,7 @@ pub enum NotRunnable {
 }
 
 /// Finds what `command` means: a path if it has a `/`, else the first executable of that name on `path`.
-pub fn find(command: &OsStr, path: Option<OsString>) -> Result<PathBuf, NotRunnable> {
+pub(crate) fn find(command: &OsStr, path: Option<OsString>) -> Result<PathBuf, NotRunnable> {
     let executable = |path: &Path| {
         path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
     };
@@ -73,7 +73,7 @@ pub fn find(command: &OsStr, path: Option<OsString>) -> Result<PathBuf, NotRunna
 }
 
 /// Reads the file of a command. What cannot be read is not in the way: the loader will tell.
-pub fn inspect(path: &Path, search: Option<&OsStr>) -> Target {
+pub(crate) fn inspect(path: &Path, search: Option<&OsStr>) -> Target {
     let mut path = path.to_owned();
     // A script's interpreter may be a script; Linux follows four.
     for _ in 0..5 {

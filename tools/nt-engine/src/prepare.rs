@@ -1,0 +1,454 @@
+//! One kernel of an image, from PTX to something to launch in its place. The stages in order:
+//!
+//! ```text
+//! image ─> module ─> may it? ─> pruned ─> woven ─> verified ─> assembled ─> held against the original ─> Prepared
+//! ```
+//!
+//! The twin module holds the woven kernel alone, with what it needs; the original image stays loaded beside it. So
+//! whatever a kernel shares with others by way of the module would exist twice, and a kernel that reaches a variable
+//! of the module is refused by that variable's name.
+
+use crate::assemble::{
+    Arch, Assembled, Assembler, Failure, Remark, SOURCE, Usage, Verbose, Weight, place, read,
+};
+use crate::cache::{Cache, Kept, Key};
+use crate::manifest;
+use crate::probe::Probe;
+use nt_diag::{Diagnostic, Found, Source, Span};
+use nt_ptx::ModuleInfo;
+use nt_ptx::syntax::{Function, Module};
+use nt_trace::Manifest;
+use nt_wire::message::Twin;
+use std::time::{Duration, Instant};
+
+/// A kernel that is ready to be launched.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// A cubin; or PTX that ends in a NUL, where no assembler could be used.
+    pub image: Vec<u8>,
+    /// Is it machine code?
+    pub is_cubin: bool,
+    /// The manifest of this kernel alone.
+    pub manifest: Manifest,
+    /// The module before: the kernel and what it needs.
+    pub original: String,
+    /// The same with probes in it.
+    pub woven: String,
+    /// What the reader of a summary should know.
+    pub notes: Vec<String>,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// How long a kernel took to prepare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Our own part: reading, pruning, weaving, verifying.
+    pub ours: Duration,
+    /// The assembler's part, or the cache's.
+    pub assembler: Duration,
+    /// How often the assembler ran; the cache had the rest.
+    pub assembled: u32,
+}
+
+/// Why a kernel runs as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// On one line, lower case, without a full stop.
+    pub reason: String,
+    /// It is a fault of ours, and this shows it again.
+    pub bug: Option<Bug>,
+}
+
+/// What shows a fault of ours again: files by name, to be saved together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bug {
+    /// The pass that is to blame.
+    pub pass: &'static str,
+    /// Names and contents.
+    pub files: Vec<(&'static str, String)>,
+}
+
+impl Refusal {
+    /// The input's fault.
+    pub(crate) fn input(reason: impl Into<String>) -> Self {
+        Refusal { reason: reason.into(), bug: None }
+    }
+
+    /// Our own fault.
+    pub(crate) fn bug(pass: &'static str, what: &str, files: Vec<(&'static str, String)>) -> Self {
+        Refusal { reason: format!("our own bug, in pass `{pass}`: {what}"), bug: Some(Bug { pass, files }) }
+    }
+}
+
+impl Prepared {
+    /// What the hook is told, the image apart.
+    pub fn twin(&self) -> Twin {
+        // A prepared kernel has a manifest of exactly one.
+        let Some(kernel) = self.manifest.kernels.first() else { return Twin::default() };
+        let entry = self.manifest.entry(&kernel.name).unwrap_or_default();
+        kernel.twin(self.image.len() as u64, entry)
+    }
+}
+
+/// What all kernels of a run are prepared with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tools<'t> {
+    pub(crate) probe: &'t Probe,
+    pub(crate) assembler: Option<&'t Assembler>,
+    pub(crate) cache: &'t Cache,
+}
+
+/// Prepares `kernel` of the module `text`, whose image has the hash `image`, for a device.
+pub(crate) fn run(
+    tools: Tools<'_>,
+    text: &str,
+    image: &str,
+    kernel: &str,
+    device: u32,
+) -> Result<Prepared, Refusal> {
+    let started = Instant::now();
+    let (module, info) = module(text)?;
+    let Some((function, entry)) = module
+        .functions
+        .iter()
+        .enumerate()
+        .find(|(_, f)| f.is_entry && f.body.is_some() && module.at(f.name) == kernel)
+    else {
+        return Err(Refusal::input("the module has no such kernel"));
+    };
+
+    // Before any work: what would make the twin compute something else, or not run there at all.
+    state_stays_one(&info, function)?;
+    let target = module.arch().unwrap_or("");
+    let target = Arch::parse(target).ok_or_else(|| Refusal::input(format!("unknown target `{target}`")))?;
+    let arch = target.on(device).map_err(Refusal::input)?;
+
+    let original = nt_weave::prune(&module, &info, function);
+    let report = nt_verify::check_pruned(text, &original);
+    if !report.is_accepted() {
+        let files = vec![("original.ptx", text.to_owned()), ("pruned.ptx", original)];
+        return Err(Refusal::bug("prune", &violations(&report), files));
+    }
+
+    let (woven, mut kernel) = weave(tools.probe, &module, &original, kernel)?;
+    // Lines of sites are the image's, of which the pruned module is a part.
+    let sites = nt_weave::list_sites(&module, &info, function);
+    manifest::take_places(&mut kernel, &sites);
+    let ours = started.elapsed();
+
+    let started = Instant::now();
+    let mut notes = Vec::new();
+    let mut assembled = None;
+    let mut runs = 0;
+    if let Some(assembler) = tools.assembler {
+        match both(assembler, tools.cache, &original, &woven, arch) {
+            Ok((before, after, count)) => {
+                runs = count;
+                held_against(&before.1, &after.1, &original, &woven)?;
+                (kernel.before, kernel.after) =
+                    (usage(&before.1, &kernel.name), usage(&after.1, &kernel.name));
+                launchable(&module, entry, &before.1, &after.1, &kernel.name)?;
+                assembled = Some(after.0.cubin);
+            }
+            // The driver's own assembler is as new as the driver, and took the original.
+            Err(Failure::TooOld { version, why }) => {
+                notes.push(format!("ptxas {version} is too old ({why}): the driver assembles instead"));
+            }
+            Err(other) => return Err(refused(&other, assembler, tools.cache, &original, &woven, arch)),
+        }
+    }
+    let cost = Cost { ours, assembler: started.elapsed(), assembled: runs };
+
+    let manifest = Manifest {
+        schema: nt_trace::ntm::SCHEMA,
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        probe: tools.probe.manifest(),
+        original: image.to_owned(),
+        target: arch.to_string(),
+        woven_bytes: woven.len() as u64,
+        kernels: vec![kernel],
+        refused: Vec::new(),
+    };
+    let is_cubin = assembled.is_some();
+    let image = assembled.unwrap_or_else(|| [woven.as_bytes(), b"\0"].concat());
+    Ok(Prepared { image, is_cubin, manifest, original, woven, notes, cost })
+}
+
+/// Reads and resolves a module, which must have no errors.
+pub(crate) fn module(text: &str) -> Result<(Module<'_>, ModuleInfo<'_>), Refusal> {
+    let (module, mut found) = nt_ptx::parse(text);
+    let info = nt_ptx::resolve(&module, &mut found);
+    if found.has_errors() { Err(Refusal::input(first_error(text, &found))) } else { Ok((module, info)) }
+}
+
+/// The first error, with its place, and how many more there are.
+fn first_error(text: &str, found: &Found) -> String {
+    let errors: Vec<Diagnostic> =
+        found.clone().sorted().into_iter().filter(|d| d.severity == nt_diag::Severity::Error).collect();
+    match errors.as_slice() {
+        [] => String::new(),
+        [one] => on_a_line(text, one),
+        [first, more @ ..] => format!("{} (and {} more)", on_a_line(text, first), more.len()),
+    }
+}
+
+/// `line 7: message: label`
+fn on_a_line(text: &str, diagnostic: &Diagnostic) -> String {
+    let line = Source::new("", text).position(diagnostic.span.start).line;
+    let label = if diagnostic.label.is_empty() { String::new() } else { format!(": {}", diagnostic.label) };
+    format!("line {line}: {}{label}", diagnostic.message)
+}
+
+/// The first violations of a report on one line.
+fn violations(report: &nt_verify::Report) -> String {
+    let first =
+        report.violations().first().map_or_else(String::new, |v| format!("{} ({})", v.message, v.rule));
+    match report.violations().len() + report.left_out() {
+        0 | 1 => first,
+        all => format!("{first}, and {} more", all - 1),
+    }
+}
+
+/// Refuses a kernel that reaches what exists once a module: the twin module would have a copy of its own, which the
+/// host and other kernels would neither see nor set.
+fn state_stays_one(info: &ModuleInfo<'_>, function: usize) -> Result<(), Refusal> {
+    let reach = info.reach(&[function]);
+    let shared =
+        reach.variables.iter().filter_map(|&index| info.variables.get(index as usize)).find(|variable| {
+            // `.shared` exists once a block, in whichever module the kernel is.
+            !matches!(variable.space, ".shared" | ".param" | ".local")
+        });
+    match shared {
+        Some(variable) => Err(Refusal::input(format!(
+            "it uses the module's {} variable `{}`, of which a probed kernel would have a copy of its own",
+            variable.space, variable.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Puts the probe into the one kernel of a pruned module, and has the result verified. `whole` is what it was pruned
+/// from, in which a refusal names its line.
+fn weave(
+    probe: &Probe,
+    whole: &Module<'_>,
+    original: &str,
+    name: &str,
+) -> Result<(String, nt_trace::ntm::Kernel), Refusal> {
+    let bug = |pass, what: &str, woven: &str| {
+        let files = vec![
+            ("original.ptx", original.to_owned()),
+            ("woven.ptx", woven.to_owned()),
+            ("probe.ir", probe.text()),
+        ];
+        Refusal::bug(pass, what, files)
+    };
+    let (module, info) = module(original).map_err(|why| bug("prune", &why.reason, ""))?;
+    let Some(function) =
+        module.functions.iter().position(|f| f.is_entry && f.body.is_some() && module.at(f.name) == name)
+    else {
+        return Err(bug("prune", "the kernel is gone", ""));
+    };
+    let woven = nt_weave::weave(&module, &info, &probe.prepared, &[function]);
+    if let Some((_, why)) = woven.refused.first() {
+        let mut why = why.clone();
+        why.span = in_the_whole(whole, &module, why.span);
+        return Err(Refusal::input(on_a_line(whole.text, &why)));
+    }
+    let Some(kernel) = woven.kernels.first() else {
+        return Err(Refusal::input("no tracepoint of the probe is in it (0 sites)"));
+    };
+    let report = nt_verify::check(original, &woven.text);
+    if !report.is_accepted() {
+        return Err(bug("weave", &violations(&report), &woven.text));
+    }
+    let kernel = manifest::kernel(kernel, &probe.prepared);
+    Ok((woven.text, kernel))
+}
+
+/// Where a place of a pruned module is in the module that it was pruned from: the same function has the same text.
+fn in_the_whole(whole: &Module<'_>, part: &Module<'_>, at: Span) -> Span {
+    let around = part.functions.iter().find(|f| f.span.start <= at.start && at.end <= f.span.end);
+    let same = around.and_then(|f| {
+        let text = part.at(f.span);
+        Some((f, whole.functions.iter().find(|other| whole.at(other.span) == text)?))
+    });
+    match same {
+        Some((from, to)) => {
+            let moved = |offset: u32| to.span.start + (offset - from.span.start);
+            Span::new(moved(at.start), moved(at.end))
+        }
+        None => Span::at(0),
+    }
+}
+
+type Half = (Assembled, Verbose);
+
+/// Assembles both texts side by side: of the original, only what it takes is wanted.
+fn both(
+    assembler: &Assembler,
+    cache: &Cache,
+    original: &str,
+    woven: &str,
+    arch: Arch,
+) -> Result<(Half, Half, u32), Failure> {
+    let one = |text: &str, kept| {
+        let key = Key::of(text, arch, assembler, kept);
+        let (mut assembled, run) = match cache.get(key) {
+            Some(hit) => (hit, 0),
+            None => (assembler.run(text, arch)?, 1),
+        };
+        if kept == Kept::Words {
+            assembled.cubin = Vec::new();
+        }
+        if run == 1 {
+            cache.put(key, &assembled);
+        }
+        let verbose = read(&assembled.output, SOURCE);
+        Ok(((assembled, verbose), run))
+    };
+    let (before, after) = std::thread::scope(|scope| {
+        let before = scope.spawn(|| one(original, Kept::Words));
+        let after = one(woven, Kept::All);
+        // A panic there is one here: whoever guards this thread sees it.
+        (before.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), after)
+    });
+    let ((after, ran_after), (before, ran_before)) = (after?, before?);
+    Ok((before, after, ran_before + ran_after))
+}
+
+/// Why nothing was assembled: a text that is refused with probes and taken without is our own fault.
+fn refused(
+    failure: &Failure,
+    assembler: &Assembler,
+    cache: &Cache,
+    original: &str,
+    woven: &str,
+    arch: Arch,
+) -> Refusal {
+    let Failure::Refused(remarks) = failure else { return Refusal::input(failure.to_string()) };
+    let known = cache.get(Key::of(original, arch, assembler, Kept::Words)).is_some();
+    if known || assembler.run(original, arch).is_ok() {
+        let files = vec![("original.ptx", original.to_owned()), ("woven.ptx", woven.to_owned())];
+        return Refusal::bug(
+            "weave",
+            &format!("ptxas refuses what was woven: {}", placed(remarks, woven)),
+            files,
+        );
+    }
+    Refusal::input(format!("{failure}, with probes and without"))
+}
+
+/// The first error of the assembler, with the place in the text that it speaks of.
+fn placed(remarks: &[Remark], woven: &str) -> String {
+    let Some(first) = remarks.iter().find(|r| r.weight == Weight::Error) else {
+        return "no reason given".to_owned();
+    };
+    let Some(line) = first.line else { return first.text.clone() };
+    let at = place(woven, line);
+    let whose = at.span.map_or_else(String::new, |span| format!(", in the code of span {span}"));
+    let text = woven.lines().nth(line.saturating_sub(1) as usize).unwrap_or("").trim();
+    format!("line {line} (line {} before weaving{whose}): {}: `{text}`", at.line, first.text)
+}
+
+/// Rule V18: probes bring no new notice that code is serialised, and no new warning.
+fn held_against(before: &Verbose, after: &Verbose, original: &str, woven: &str) -> Result<(), Refusal> {
+    // Lines and counts in the words change with what was put in; a notice is known by its code, a warning by its words
+    // without numbers.
+    let sort = |remark: &Remark| match &remark.code {
+        Some(code) => code.clone(),
+        None => remark.text.chars().filter(|c| !c.is_ascii_digit()).collect(),
+    };
+    let mut left: Vec<String> = before.remarks.iter().map(sort).collect();
+    for remark in &after.remarks {
+        match left.iter().position(|known| *known == sort(remark)) {
+            Some(known) => drop(left.swap_remove(known)),
+            None => {
+                let files = vec![("original.ptx", original.to_owned()), ("woven.ptx", woven.to_owned())];
+                let code = remark.code.as_ref().map_or_else(String::new, |code| format!("({code}) "));
+                return Err(Refusal::bug("weave", &format!("new from ptxas: {code}{}", remark.text), files));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Registers of a block, on every device of compute capability 5.0 and later but the embedded 5.3 and 6.2.
+const REGISTERS: u64 = 65536;
+
+/// Refuses a kernel that could not be launched with as many threads as it says that it will be.
+fn launchable(
+    module: &Module<'_>,
+    entry: &Function,
+    before: &Verbose,
+    after: &Verbose,
+    name: &str,
+) -> Result<(), Refusal> {
+    let registers = |verbose: &Verbose| verbose.kernels.get(name).and_then(|usage| usage.registers);
+    let (Some(threads), Some(now)) = (threads(module, entry), registers(after)) else { return Ok(()) };
+    if taken(now, threads) <= REGISTERS {
+        return Ok(());
+    }
+    let was = registers(before).map_or_else(|| "?".to_owned(), |was| was.to_string());
+    Err(Refusal::input(format!(
+        "{now} registers with probes ({was} without) are too many for its {threads} threads"
+    )))
+}
+
+/// Registers that a block takes: warps get multiples of 256, and blocks a multiple of four warps.
+fn taken(registers: u32, threads: u64) -> u64 {
+    let a_warp = (u64::from(registers) * 32).next_multiple_of(256);
+    threads.div_ceil(32).next_multiple_of(4).saturating_mul(a_warp)
+}
+
+/// The threads of a block, by `.reqntid` or `.maxntid`.
+fn threads(module: &Module<'_>, entry: &Function) -> Option<u64> {
+    let directive = entry.directives.iter().find(|d| matches!(module.at(d.name), ".reqntid" | ".maxntid"))?;
+    let mut numbers =
+        module.at(directive.arguments).split(',').map(|number| number.trim().parse::<u64>().ok());
+    numbers.try_fold(1u64, |product, number| product.checked_mul(number?))
+}
+
+/// What a kernel takes, for the manifest; `None` where the assembler did not speak of its registers.
+fn usage(verbose: &Verbose, kernel: &str) -> Option<nt_trace::ntm::Resources> {
+    let usage: &Usage = verbose.kernels.get(kernel)?;
+    Some(nt_trace::ntm::Resources {
+        registers: usage.registers?,
+        spill_stores: usage.spill_stores.unwrap_or(0),
+        spill_loads: usage.spill_loads.unwrap_or(0),
+        shared: usage.shared.unwrap_or(0),
+        stack: usage.stack.unwrap_or(0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_of_a_block() {
+        // CUDA's occupancy calculator: 1024 threads fit with 64 registers and not with 65.
+        assert_eq!(taken(64, 1024), 65536);
+        assert!(taken(65, 1024) > REGISTERS);
+        assert!(taken(255, 256) <= REGISTERS);
+        assert!(taken(128, 513) > REGISTERS);
+    }
+
+    #[test]
+    fn a_new_notice_is_our_fault_and_an_old_one_is_not() {
+        let read = |text: &str| read(text, SOURCE);
+        let old = read("ptxas info    : (C7517) warpgroup.wait is injected in around line 11 by compiler\n");
+        let moved =
+            read("ptxas info    : (C7517) warpgroup.wait is injected in around line 31 by compiler\n");
+        assert_eq!(held_against(&old, &moved, "", ""), Ok(()));
+        assert_eq!(held_against(&old, &read(""), "", ""), Ok(()));
+        let bug = held_against(&read(""), &moved, "", "").unwrap_err();
+        assert!(bug.bug.is_some() && bug.reason.contains("(C7517)"), "{}", bug.reason);
+        let twice = read(&"ptxas info    : (C7517) warpgroup.wait is injected\n".repeat(2));
+        assert!(held_against(&old, &twice, "", "").is_err());
+        let warning =
+            read("ptxas warning : Stack size for entry function 'k' cannot be statically determined\n");
+        assert!(held_against(&old, &warning, "", "").is_err());
+    }
+}

@@ -1,0 +1,268 @@
+//! Images through the whole engine: real PTX of nvcc and Triton, with the real assembler where there is one.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test stops at the first thing that is wrong")]
+
+use nt_engine::assemble::Assembler;
+use nt_engine::cache::Cache;
+use nt_engine::choose::Choice;
+use nt_engine::{Engine, Prepared, Probe, Refusal};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// When each warp began and how long it took: a site at the entry and one at each exit.
+const PROGRAM: &str = r#"program "warps"
+map warps: array<warp> { start: u64, elapsed: u64, cu: u32 }
+state start: u64 = 0
+probe warp kernel:entry {
+  %0: u64 uniform = clock
+  state start = %0
+}
+probe warp kernel:exit {
+  %0: u64 uniform = state start
+  %1: u64 uniform = clock
+  %2: u64 uniform = sub %1, %0
+  %3: u32 uniform = cu
+  save warps(start = %0, elapsed = %2, cu = %3)
+}
+"#;
+
+fn probe() -> Probe {
+    let (program, found) = nt_ir::text::parse(PROGRAM);
+    assert!(!found.has_errors(), "{found:?}");
+    Probe::new(program.unwrap(), b"its compiled form").unwrap()
+}
+
+fn engine(choices: &[&str], assembler: Option<Assembler>, cache: Cache) -> Engine {
+    let choices = choices.iter().map(|word| word.parse::<Choice>().unwrap()).collect();
+    Engine::new(probe(), choices, assembler, cache)
+}
+
+fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ptx")
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(testdata().join(name)).unwrap()
+}
+
+/// The assembler, or a word on what is not tested.
+fn assembler() -> Option<Assembler> {
+    let found = Assembler::find(None).unwrap();
+    if found.is_none() {
+        eprintln!("skipped: there is no ptxas on PATH (make deps)");
+    }
+    found
+}
+
+/// The first kernel of an image on a device.
+fn first(engine: &Engine, image: &[u8], device: u32) -> Result<Arc<Prepared>, Refusal> {
+    let found = engine.inspect(image);
+    let Some(kernel) = found.selected.first() else {
+        return Err(Refusal { reason: found.reason, bug: None });
+    };
+    engine.prepare(found.image, kernel, device)
+}
+
+fn reason(image: &str, device: u32) -> String {
+    first(&engine(&[], None, Cache::none()), image.as_bytes(), device).unwrap_err().reason
+}
+
+#[test]
+fn without_an_assembler_the_twin_is_ptx() {
+    let image = read("nvcc/kernels.sm_90.ptx");
+    let engine = engine(&["=vector_add"], None, Cache::none());
+    let found = engine.inspect(image.as_bytes());
+    assert_eq!(found.selected, ["vector_add"]);
+    assert_eq!(found.kernels.len(), 11);
+    let prepared = engine.prepare(found.image, "vector_add", 90).unwrap();
+    assert!(!prepared.is_cubin);
+    let text = prepared.image.strip_suffix(b"\0").unwrap();
+    assert_eq!(text, prepared.woven.as_bytes());
+    // The twin holds that kernel alone.
+    assert_eq!(prepared.woven.matches(".entry").count(), 1);
+    let twin = prepared.twin();
+    assert_eq!(twin.size, prepared.image.len() as u64);
+    // vector_add(const float *, const float *, float *, int)
+    let params: Vec<_> = twin.params.iter().map(|p| (p.offset, p.size)).collect();
+    assert_eq!(params, [(0, 8), (8, 8), (16, 8), (24, 4)]);
+    assert_eq!(twin.maps.len(), 1);
+    assert!(nt_trace::Manifest::parse(&twin.manifest).is_ok());
+}
+
+#[test]
+fn sites_have_their_lines_in_the_image() {
+    let image = read("nvcc/kernels.sm_90.ptx");
+    let engine = engine(&["=vector_add"], None, Cache::none());
+    let prepared = first(&engine, image.as_bytes(), 90).unwrap();
+    let sites = &prepared.manifest.kernels[0].sites;
+    let lines: Vec<&str> = image.lines().collect();
+    let exits: Vec<_> = sites.iter().filter(|site| site.kind == "kernel:exit").collect();
+    assert!(!exits.is_empty());
+    for site in exits {
+        assert_eq!(lines[site.line as usize - 1].trim(), "ret;");
+    }
+}
+
+#[test]
+fn refusals_say_why_on_one_line() {
+    let module = |text: &str| format!(".version 8.0\n.target sm_90\n.address_size 64\n{text}");
+    let check = |text: &str, device: u32, parts: &[&str]| {
+        let reason = reason(text, device);
+        for part in parts {
+            assert!(reason.contains(part), "`{reason}` lacks `{part}`");
+        }
+        assert!(!reason.contains('\n'));
+    };
+    check(&module(".entry k() { mov.u32 %r1 %tid.x\n ret; }\n.entry"), 90, &["line "]);
+    check(&module(".func f() { ret; }"), 90, &["no kernel"]);
+    check("\x7fELF", 90, &["no PTX"]);
+    check(
+        &module(".global .u32 count;\n.entry k() { .reg .u32 %r<2>; ld.global.u32 %r1, [count]; ret; }"),
+        90,
+        &[".global variable `count`"],
+    );
+    check(
+        &module(".const .u32 lut[4];\n.entry k() { .reg .u32 %r<2>; ld.const.u32 %r1, [lut]; ret; }"),
+        90,
+        &["`lut`"],
+    );
+    check(
+        &module(
+            ".texref t;\n.entry k() { .reg .f32 %f<5>; tex.1d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [t, {%f1}]; ret; }",
+        ),
+        90,
+        &["`t`"],
+    );
+    // Through a function that it calls.
+    check(
+        &module(
+            ".global .u32 count;\n.func f() { .reg .u32 %r<2>; ld.global.u32 %r1, [count]; ret; }\n\
+             .entry k() { call.uni f; ret; }",
+        ),
+        90,
+        &["`count`"],
+    );
+    check(&module(".entry k() { ret; }"), 80, &["later device"]);
+}
+
+#[test]
+fn refusals_of_the_weaver_name_the_line_of_the_image() {
+    let image = read("nvcc/features.sm_90.ptx");
+    let engine = engine(&["=exits_in_callee"], None, Cache::none());
+    let reason = first(&engine, image.as_bytes(), 90).unwrap_err().reason;
+    let line: usize = reason.strip_prefix("line ").unwrap().split(':').next().unwrap().parse().unwrap();
+    let there = image.lines().nth(line - 1).unwrap();
+    assert!(there.contains(".entry exits_in_callee("), "{reason}: `{there}`");
+}
+
+#[test]
+fn variables_that_other_kernels_use_are_none_of_its_business() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n.global .u32 count;\n.extern .shared .b8 pool[];\n\
+                .entry a() { .reg .u32 %r<2>; ld.shared.u32 %r1, [pool]; ret; }\n\
+                .entry b() { .reg .u32 %r<2>; ld.global.u32 %r1, [count]; ret; }\n";
+    let prepared = first(&engine(&["=a"], None, Cache::none()), text.as_bytes(), 90).unwrap();
+    assert!(!prepared.original.contains("count") && prepared.original.contains("pool"));
+}
+
+#[test]
+fn the_same_question_has_the_same_answer() {
+    let image = read("nvcc/kernels.sm_90.ptx");
+    let engine = engine(&[], None, Cache::none());
+    let found = engine.inspect(image.as_bytes());
+    assert_eq!(engine.inspect(image.as_bytes()), found);
+    let answers: Vec<Arc<Prepared>> = std::thread::scope(|scope| {
+        let ask = || engine.prepare(found.image, "softmax_rows", 90).unwrap();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(answers.iter().all(|answer| Arc::ptr_eq(answer, &answers[0])));
+    assert!(engine.prepare(found.image, "no_such", 90).unwrap_err().reason.contains("not selected"));
+    assert!(engine.prepare(99, "softmax_rows", 90).is_err());
+}
+
+#[test]
+fn every_kernel_of_real_compilers_is_probed_or_refused_for_a_reason() {
+    let assembler = assembler();
+    let engines = [None, assembler.clone()].map(|assembler| engine(&[], assembler, Cache::none()));
+    let (mut probed, mut refused) = (0, Vec::new());
+    let mut files: Vec<PathBuf> = ["nvcc", "triton"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(testdata().join(folder)).unwrap().map(|e| e.unwrap().path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "ptx"))
+        .collect();
+    files.sort();
+    for file in &files {
+        let image = std::fs::read(file).unwrap();
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        // To assemble one architecture, and the newest of Triton, takes long enough.
+        let assembled = assembler.is_some() && (name.ends_with("s.sm_90") || name.ends_with("100a"));
+        let engine = &engines[usize::from(assembled)];
+        let found = engine.inspect(&image);
+        assert_eq!(found.reason, "", "{}", file.display());
+        let device = name.rsplit("sm_").next().unwrap().trim_end_matches('a').parse().unwrap();
+        for kernel in &found.selected {
+            match engine.prepare(found.image, kernel, device) {
+                Ok(prepared) => {
+                    probed += 1;
+                    let kernel = &prepared.manifest.kernels[0];
+                    assert_eq!(prepared.is_cubin, assembled);
+                    assert_eq!(kernel.after.is_some(), assembled);
+                    assert_eq!(prepared.image.starts_with(b"\x7fELF"), prepared.is_cubin);
+                }
+                Err(refusal) => {
+                    assert!(refusal.bug.is_none(), "{name} {kernel}: {}", refusal.reason);
+                    refused.push(format!("{name} {kernel}: {}", refusal.reason));
+                }
+            }
+        }
+    }
+    eprintln!("{probed} kernels probed, {} refused:\n{}", refused.len(), refused.join("\n"));
+    assert!(probed > 40, "{probed}");
+}
+
+#[test]
+fn what_was_assembled_is_not_assembled_again() {
+    let Some(real) = assembler() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // Counts how often it is run on a text.
+    let counting = folder.path().join("ptxas");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] || echo run >>{0}/runs\nexec {1} \"$@\"\n",
+        folder.path().display(),
+        real.path().display()
+    );
+    std::fs::write(&counting, script).unwrap();
+    std::fs::set_permissions(&counting, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let runs = || std::fs::read_to_string(folder.path().join("runs")).unwrap_or_default().lines().count();
+
+    let image = read("nvcc/kernels.sm_90.ptx");
+    let prepare = |names: &[&str]| {
+        let assembler = Assembler::find(Some(&counting)).unwrap();
+        let cache = Cache::at(&folder.path().join("cache"), Cache::LIMIT);
+        first(&engine(names, assembler, cache), image.as_bytes(), 90).unwrap()
+    };
+    let cold = prepare(&["=vector_add"]);
+    assert_eq!((runs(), cold.cost.assembled), (2, 2));
+    let warm = prepare(&["=vector_add"]);
+    assert_eq!((runs(), warm.cost.assembled), (2, 0));
+    assert_eq!((&warm.image, &warm.manifest), (&cold.image, &cold.manifest));
+    prepare(&["=transpose"]);
+    assert_eq!(runs(), 4);
+    // What ptxas 13.0 says of the original when it is asked directly.
+    assert!(cold.manifest.kernels[0].before.unwrap().registers >= 8);
+}
+
+#[test]
+fn an_assembler_that_is_too_old_leaves_it_to_the_driver() {
+    let Some(real) = assembler() else { return };
+    let text = ".version 99.0\n.target sm_90\n.address_size 64\n.entry k() { ret; }\n";
+    let prepared = first(&engine(&[], Some(real), Cache::none()), text.as_bytes(), 90);
+    match prepared {
+        Ok(prepared) => {
+            assert!(!prepared.is_cubin);
+            assert!(prepared.notes[0].contains("too old"), "{:?}", prepared.notes);
+        }
+        Err(refusal) => assert!(refusal.bug.is_none(), "{}", refusal.reason),
+    }
+}

@@ -1,0 +1,185 @@
+//! The stages of a run, in order.
+
+use crate::cli::{Args, OnFull};
+use crate::counts::Counts;
+use crate::folder::RunFolder;
+use crate::server::Server;
+use crate::summary::{self, Facts};
+use crate::target::{self, NotRunnable, Target};
+use crate::{child, coverage, environment, hook};
+use anyhow::Context;
+use nt_cli::{Report, Stdin};
+use nt_engine::assemble::Assembler;
+use nt_engine::cache::Cache;
+use nt_engine::{Engine, Probe};
+use nt_wire::message::Settings;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+/// nt-run's own failures.
+pub(crate) const FAILED: u8 = 125;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// How long processes that outlive the command may take to say bye.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Runs the command.
+///
+/// # Errors
+/// What keeps the command from being started; its own failure is its exit code.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let report = Report::new(args.common);
+    let Some((command, arguments)) = args.command.split_first() else { anyhow::bail!("no command given") };
+
+    // The user's own text first: all that is wrong with it is told at once, before anything is touched.
+    let Some(probe) = probe(args, &report)? else { return Ok(FAILED.into()) };
+
+    // A command that cannot be run leaves the run folder of an earlier run as it is.
+    let shown = command.to_string_lossy();
+    let path = std::env::var_os("PATH");
+    let file = match target::find(command, path.clone()) {
+        Ok(file) => file,
+        Err(NotRunnable::NotFound) => {
+            report.warn(format_args!("nt-run: {shown}: command not found"));
+            return Ok(NOT_FOUND.into());
+        }
+        Err(NotRunnable::NotExecutable) => {
+            report.warn(format_args!("nt-run: {shown}: cannot be executed"));
+            return Ok(NOT_EXECUTABLE.into());
+        }
+    };
+    let target = target::inspect(&file, path.as_deref());
+    let hook = hook::find(args.hook.as_deref())?;
+    let assembler = Assembler::find(args.ptxas.as_deref())?;
+    if args.dry_run {
+        return dry_run(args, &probe, &file, &target, &hook, assembler.as_ref());
+    }
+
+    // From here on the run folder is ours, and hooks can talk to us.
+    let folder = RunFolder::create(&args.output)?;
+    let listed = hook::listed(&hook, &folder)?;
+    let engine = Engine::new(probe, args.kernels.clone(), assembler, cache(args.cache.as_deref()));
+    let words: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let start = coverage::start(&words);
+    let mut server = Server::start(&folder, engine, settings(args), args.keep)?;
+
+    // The command, with nothing changed but what hooks need.
+    let forwarding = child::Forwarding::start().context("failed to catch signals")?;
+    let mut started = Command::new(command);
+    started.args(arguments);
+    started.envs(environment::changes(|name| std::env::var_os(name), &target, &listed, &folder.reach));
+    let mut running = match started.spawn() {
+        Ok(running) => running,
+        Err(error) => {
+            report.warn(format_args!("nt-run: failed to start {shown}: {error}"));
+            let gone = error.kind() == std::io::ErrorKind::NotFound;
+            return Ok(if gone { NOT_FOUND } else { NOT_EXECUTABLE }.into());
+        }
+    };
+    let status = forwarding.wait(&mut running).context("failed to wait for the command")?;
+    drop(forwarding);
+
+    // It has ended. Whatever fails from here on must not change its exit status.
+    let alive = server.finish(GRACE);
+    let shared = server.shared();
+    let counts = Counts::read(&folder.path).unwrap_or_default();
+    let entries = shared.ledger.open().clone();
+    let choices: Vec<String> = args.kernels.iter().map(ToString::to_string).collect();
+    let facts = Facts {
+        command: &shown,
+        folder: &folder.shown.to_string_lossy(),
+        obstacle: target.obstacle.as_deref(),
+        choices: &choices,
+        nearest: &shared.engine.nearest(3),
+        alive,
+        entries: &entries,
+        counts: &counts,
+    };
+    let headline = summary::headline(&facts);
+    let notes: Vec<String> = std::iter::once(headline.clone()).chain(summary::notes(&facts)).collect();
+    if let Err(error) = coverage::write(&folder.path, &start, &notes) {
+        report.warn(format_args!("nt-run: failed to write {}: {error}", coverage::FILE));
+    }
+    // The command has the terminal to itself until now; stdout stays its own.
+    report.say(format_args!("nt-run: {headline}\n{}", summary::body(&facts).trim_end()));
+    Ok(child::code(status).into())
+}
+
+/// Reads and prepares the probe program. `None` if its text is refused, which has been told.
+fn probe(args: &Args, report: &Report) -> anyhow::Result<Option<Probe>> {
+    let Some(loaded) = args.probe.load(&mut Stdin::default(), report)? else { return Ok(None) };
+    if let Some(argument) = args.arguments.first() {
+        anyhow::bail!(
+            "`--arg {argument}`: the program `{}` has no `config` of that name",
+            loaded.program.name
+        );
+    }
+    let compiled = nt_trace::ntp::encode(&nt_trace::ntp::Compiled {
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        source_name: loaded.source_name.clone(),
+        source: loaded.source.clone(),
+        program: loaded.program.clone(),
+    })?;
+    match Probe::new(loaded.program, &compiled) {
+        Ok(probe) => Ok(Some(probe)),
+        Err(broken) => {
+            report.tell(&loaded.source_name, &loaded.source, &broken.found);
+            Err(nt_cli::Bug { pass: broken.pass, detail: "the IR is refused".to_owned(), reproducer: None }
+                .into())
+        }
+    }
+}
+
+/// Where assembled kernels are kept.
+fn cache(given: Option<&Path>) -> Cache {
+    match given {
+        Some(none) if none.as_os_str() == "none" => Cache::none(),
+        Some(folder) => Cache::at(folder, Cache::LIMIT),
+        None => Cache::users_folder().map_or_else(Cache::none, |folder| Cache::at(&folder, Cache::LIMIT)),
+    }
+}
+
+/// What hooks are told.
+fn settings(args: &Args) -> Settings {
+    Settings {
+        protocol: nt_wire::PROTOCOL,
+        wait_ms: if args.on_full == OnFull::Drop { 0 } else { args.wait_ms },
+        exit_ms: args.exit_ms,
+        pool_bytes: args.pool.unwrap_or(0),
+    }
+}
+
+/// Prints what would be done.
+fn dry_run(
+    args: &Args,
+    probe: &Probe,
+    file: &Path,
+    target: &Target,
+    hook: &Path,
+    assembler: Option<&Assembler>,
+) -> anyhow::Result<ExitCode> {
+    let kernels: Vec<String> = args.kernels.iter().map(ToString::to_string).collect();
+    let kernels = if kernels.is_empty() { "all".to_owned() } else { kernels.join(" and ") };
+    let assembler = assembler.map_or_else(
+        || "none: the driver assembles".to_owned(),
+        |found| format!("{} ({})", found.path().display(), found.version()),
+    );
+    let mut lines = vec![
+        format!("probe\t{}", probe.name()),
+        format!("kernels\t{kernels}"),
+        format!("command\t{}", file.display()),
+        format!("hook\t{}", hook.display()),
+        format!("ptxas\t{assembler}"),
+        format!("folder\t{}", args.output.display()),
+    ];
+    lines.extend(target.obstacle.as_ref().map(|obstacle| format!("obstacle\tit {obstacle}")));
+    let mut out = std::io::stdout().lock();
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,144 @@
+use super::*;
+use nt_engine::{Cost, Refusal};
+use nt_trace::ntm::Resources;
+use nt_wire::message::Bye;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn facts<'f>(entries: &'f Entries, counts: &'f Counts) -> Facts<'f> {
+    Facts {
+        command: "./app",
+        folder: "trace.ntt",
+        obstacle: None,
+        choices: &[],
+        nearest: &[],
+        alive: 0,
+        entries,
+        counts,
+    }
+}
+
+/// A process that said hello and bye, and an image with a kernel that is selected.
+fn met() -> Entries {
+    let process = crate::ledger::Process { pid: 1, exe: "/app".to_owned(), bye: Some(Bye::default()) };
+    Entries { processes: vec![process], seen: 1, selected: ["gemm".to_owned()].into(), ..Entries::default() }
+}
+
+fn launches(numbers: [u64; 3], reason: &str) -> Launches {
+    let [launches, probed, collected] = numbers;
+    let reasons =
+        if reason.is_empty() { BTreeMap::new() } else { [(reason.to_owned(), launches - probed)].into() };
+    Launches { launches, probed, collected, reasons }
+}
+
+fn probed(before: u32, after: u32, assembled: u32) -> Outcome {
+    let of = |registers| Some(Resources { registers, ..Resources::default() });
+    let cost = Cost { ours: Duration::from_micros(2400), assembler: Duration::from_millis(31), assembled };
+    Outcome::Probed { resources: [of(before), of(after)], cost }
+}
+
+fn refused(reason: &str) -> Outcome {
+    Outcome::Refused(Arc::new(Refusal { reason: reason.to_owned(), bug: None }))
+}
+
+#[test]
+fn a_run_that_went_well() {
+    let mut entries = met();
+    entries.selected.extend(["saxpy", "histogram"].map(str::to_owned));
+    let key = |name: &str| (name.to_owned(), 90);
+    let reason = "it uses the module's .global variable `bins`";
+    entries.kernels = [
+        (key("gemm"), probed(32, 38, 2)),
+        (key("saxpy"), probed(12, 16, 0)),
+        (key("histogram"), refused(reason)),
+    ]
+    .into();
+    let counts = Counts {
+        kernels: [
+            ("gemm".to_owned(), launches([23, 23, 23], "")),
+            ("saxpy".to_owned(), launches([23, 20, 20], "3 captured into a graph")),
+            ("histogram".to_owned(), launches([23, 0, 0], reason)),
+            ("fill".to_owned(), launches([4, 0, 0], "not selected")),
+        ]
+        .into(),
+        traces: 1,
+        bytes: 12_400,
+        ..Counts::default()
+    };
+    let facts = facts(&entries, &counts);
+    assert_eq!(headline(&facts), "43 of 73 launches probed, 43 collected");
+    assert_eq!(
+        body(&facts),
+        "  kernel     launches  probed  collected  registers  first launch\n\
+        \x20 gemm             23      23         23   32 -> 38  2.4 ms, ptxas 31.0 ms\n\
+        \x20 histogram        23       0          0             it uses the module's .global variable `bins`\n\
+        \x20 saxpy            23      20         20   12 -> 16  2.4 ms, ptxas from the cache; 3 captured into a graph\n\
+        \x20 1 other kernel was launched unprobed, 4 times: not selected\n\
+        \x20 trace.ntt holds the trace of 1 process (12.1 KiB); next: nt-map report trace.ntt\n"
+    );
+}
+
+#[test]
+fn nothing_is_told_with_its_reason() {
+    let check = |facts: Facts<'_>, expected: &str| {
+        assert_eq!(headline(&facts), format!("nothing was probed: {expected}"));
+    };
+    let (nobody, none) = (Entries::default(), Counts::default());
+    check(facts(&nobody, &none), "no call of the CUDA driver was seen in ./app or its children");
+    let obstacle = Some("is statically linked");
+    check(Facts { obstacle, ..facts(&nobody, &none) }, "./app is statically linked");
+    check(facts(&Entries { seen: 0, ..met() }, &none), "the CUDA driver was used, but no module was loaded");
+
+    let unread = Entries {
+        seen: 3,
+        selected: std::collections::BTreeSet::new(),
+        images: [("no PTX: a cubin for sm_90".to_owned(), 3)].into(),
+        ..met()
+    };
+    check(facts(&unread, &none), "none of the 3 modules can be: no PTX: a cubin for sm_90");
+    let unselected = Entries { selected: std::collections::BTreeSet::new(), ..met() };
+    let (choices, near) = (["gem_".to_owned()], ["gemm".to_owned(), "gemv".to_owned()]);
+    check(
+        Facts { choices: &choices, nearest: &near, ..facts(&unselected, &none) },
+        "no kernel matches `gem_`; the nearest: gemm, gemv",
+    );
+    check(facts(&met(), &none), "no kernel was launched");
+
+    let counts =
+        Counts { kernels: [("gemm".to_owned(), launches([5, 0, 0], "no"))].into(), ..Counts::default() };
+    let mut entries = met();
+    entries.kernels = [(("gemm".to_owned(), 90), refused("line 7: expected `;`"))].into();
+    check(facts(&entries, &counts), "line 7: expected `;`");
+    entries.kernels.insert(("k".to_owned(), 90), refused("0 sites"));
+    check(facts(&entries, &counts), "0 sites (and 1 other reasons)");
+}
+
+#[test]
+fn what_went_wrong_beside_is_noted() {
+    let mut entries = met();
+    entries.processes.push(crate::ledger::Process { pid: 2, ..Default::default() });
+    entries.bugs = 2;
+    entries.notes.push("odd".to_owned());
+    let counts = Counts {
+        notes: vec!["odd".to_owned(), "2 graph launches ran as they are".to_owned()],
+        ..Counts::default()
+    };
+    let facts = facts(&entries, &counts);
+    assert_eq!(
+        notes(&facts),
+        [
+            "odd",
+            "2 graph launches ran as they are",
+            "1 process ended without a word (killed?): what was not collected by then is lost",
+            "2 faults of nt's own were met: please report them with the bug-* folders in trace.ntt",
+        ]
+    );
+}
+
+#[test]
+fn long_names_lose_their_middle() {
+    assert_eq!(shorten("gemm", 5), "gemm");
+    assert_eq!(shorten("abcdefghij", 5), "ab…ij");
+    assert_eq!(bytes(1023), "1023 bytes");
+    assert_eq!(bytes(1 << 30), "1.0 GiB");
+}
