@@ -3,11 +3,11 @@
 //! A first, quick walk over the files, which leaves map data alone: it gives `ls` its lines, `dump` its columns, and
 //! every subcommand the names that are nearest to a choice which found nothing.
 
-use crate::choose::{choose, nearest};
 use crate::cli::{Launches, Select};
 use crate::input::Source;
 use crate::names::{LONGEST, shorten};
 use crate::tell::Tell;
+use nt_engine::choose::{choose, nearest};
 use nt_trace::ntm::Map;
 use nt_trace::ntt::{Event, KnownKernel, Trace};
 use nt_wire::frame::{Launch, Note};

@@ -2,13 +2,13 @@
 //!
 //! A line a kernel and reason, as the processes and the parent counted them, then words that belong to no kernel.
 
-use crate::choose::demangle;
 use crate::cli::Coverage;
 use crate::input::{self, Source};
 use crate::tell::Tell;
 use crate::text::put_line;
 use anyhow::Context;
 use nt_cli::Outcome;
+use nt_engine::choose::demangle;
 use nt_trace::ntt::{Event, Trace};
 use nt_wire::frame::{Count, End};
 use std::io::Write;

@@ -3,13 +3,13 @@
 //! A line a process, kernel and map; with `--launches` a line a launch. Names are whole here.
 
 use crate::catalogue::{Catalogue, Chosen};
-use crate::choose::demangle;
 use crate::cli::Ls;
 use crate::input::Source;
 use crate::tell::Tell;
 use crate::text::put_line;
 use anyhow::Context;
 use nt_cli::Outcome;
+use nt_engine::choose::demangle;
 use nt_trace::ntt::{Event, Trace};
 use std::io::Write;
 

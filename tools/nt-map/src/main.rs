@@ -4,9 +4,6 @@
 //! `nt-map report`, `docs/formats.md` the files.
 
 mod catalogue;
-#[path = "../../nt-engine/src/choose.rs"]
-#[allow(unreachable_pub, reason = "written as a module of a library")]
-mod choose;
 mod cli;
 mod coverage;
 mod dump;
