@@ -32,6 +32,8 @@ pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &
     let mut versions = 0;
     let number = module.version.map(|version| version.number);
     let directive = number.and_then(|number| module.items.iter().find(|item| item.span.contains(number)));
+    let headers = module.items.iter().filter(|item| matches!(item.kind, ItemKind::Header));
+    let headers: Vec<Span> = headers.map(|item| item.span).collect();
     // Heads by where they end: at the body, or with the declaration.
     let mut heads: Vec<(Span, usize)> = Vec::new();
     for (index, function) in module.functions.iter().enumerate() {
@@ -45,7 +47,7 @@ pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &
             version(module, woven, edit, versions, report);
             continue;
         }
-        if touches_header(module, edit.old) {
+        if touches(&headers, edit.old) {
             report.add(
                 Rule::V14,
                 edit.whole,
@@ -101,13 +103,11 @@ fn version(module: &Module<'_>, woven: &str, edit: &Inserted, nth: u32, report: 
     }
 }
 
-/// Does a range touch `.version`, `.target` or `.address_size`?
-fn touches_header(module: &Module<'_>, old: Span) -> bool {
-    let touches = |span: Span| old.start < span.end && span.start < old.end.max(old.start + 1);
-    module.items.iter().take_while(|item| item.span.start <= old.end).any(|item| {
-        // An insertion right in front of an item does not touch it, one behind it might go on with it.
-        matches!(item.kind, ItemKind::Header) && (touches(item.span) || item.span.end == old.start)
-    })
+/// Does a range touch one of `.version`, `.target` and `.address_size`?
+///
+/// What is inserted right behind one touches it too: `sm_90` might go on with it.
+fn touches(headers: &[Span], old: Span) -> bool {
+    headers.iter().any(|header| old.start <= header.end && header.start < old.end.max(old.start + 1))
 }
 
 /// V13 for one edit: a context parameter, last in the list of an entry.

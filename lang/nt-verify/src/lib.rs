@@ -34,8 +34,10 @@ mod lex;
 mod names;
 mod opcode;
 mod place;
+mod prune;
 mod rule;
 mod span;
+mod special;
 mod undo;
 mod value;
 mod violation;
@@ -54,6 +56,14 @@ use place::{Places, Shadows};
 pub fn check(original: &str, woven: &str) -> Report {
     let mut report = Report::default();
     verify(original, woven, &mut report);
+    report.sorted()
+}
+
+/// Holds `pruned` against the module that it was cut out of (V17): nothing but whole functions and variables is gone,
+/// and nothing that is left names what is gone.
+pub fn check_pruned(original: &str, pruned: &str) -> Report {
+    let mut report = Report::default();
+    prune::check(original, pruned, &mut report);
     report.sorted()
 }
 

@@ -115,11 +115,11 @@ impl Form {
     /// The width of a slot in bits.
     pub(crate) fn bits(&self, width: Width) -> u32 {
         match width {
-            Width::Bits(bits) => bits,
-            Width::Last => self.last,
-            Width::Before => self.before,
-            Width::Wide => self.last * 2,
-            Width::Half => self.last / 2,
+            Bits(bits) => bits,
+            Last => self.last,
+            Before => self.before,
+            Wide => self.last * 2,
+            Half => self.last / 2,
         }
     }
 }
@@ -300,47 +300,6 @@ fn bits(word: &str) -> u32 {
     }
 }
 
-/// Special registers that may be read: name, fields if it has any, bits. PTX ISA 9.0, chapter 10.
-///
-/// Not here: `%pm0` and its kin, `%envreg`, what nothing needs.
-pub(crate) const SPECIAL: [(&str, &str, u32); 26] = [
-    ("%tid", "xyz", 32),
-    ("%ntid", "xyz", 32),
-    ("%ctaid", "xyz", 32),
-    ("%nctaid", "xyz", 32),
-    ("%clusterid", "xyz", 32),
-    ("%nclusterid", "xyz", 32),
-    ("%cluster_ctaid", "xyz", 32),
-    ("%cluster_nctaid", "xyz", 32),
-    ("%cluster_ctarank", "", 32),
-    ("%laneid", "", 32),
-    ("%warpid", "", 32),
-    ("%nwarpid", "", 32),
-    ("%smid", "", 32),
-    ("%nsmid", "", 32),
-    ("%lanemask_eq", "", 32),
-    ("%lanemask_lt", "", 32),
-    ("%lanemask_le", "", 32),
-    ("%lanemask_gt", "", 32),
-    ("%lanemask_ge", "", 32),
-    ("%clock", "", 32),
-    ("%clock_hi", "", 32),
-    ("%globaltimer_lo", "", 32),
-    ("%globaltimer_hi", "", 32),
-    ("%clock64", "", 64),
-    ("%globaltimer", "", 64),
-    ("%gridid", "", 64),
-];
-
-/// The bits of a special register, by its name with the field.
-pub(crate) fn special(name: &str) -> Option<u32> {
-    let (base, field) = name.split_once('.').unwrap_or((name, ""));
-    let &(_, fields, bits) = SPECIAL.iter().find(|(known, ..)| *known == base)?;
-    let right =
-        if fields.is_empty() { !name.contains('.') } else { field.len() == 1 && fields.contains(field) };
-    right.then_some(bits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -453,27 +412,13 @@ mod tests {
     fn widths_of_a_form() {
         let first = |opcode| forms(opcode, false).next().expect("is on the list");
         let wide = first("mad.wide.u32");
-        assert_eq!((wide.bits(Width::Wide), wide.bits(Width::Last)), (64, 32));
+        assert_eq!((wide.bits(Wide), wide.bits(Last)), (64, 32));
         let cvt = first("cvt.u64.u32");
-        assert_eq!((cvt.bits(Width::Before), cvt.bits(Width::Last), cvt.act), (64, 32, Act::ZeroExtend));
+        assert_eq!((cvt.bits(Before), cvt.bits(Last), cvt.act), (64, 32, Act::ZeroExtend));
         let store = first("st.global.v4.f32");
         assert_eq!((store.lanes, store.last), (4, 32));
         // The second line of the list is not taken for a conversion that the first one names.
         assert_eq!(first("cvt.s64.s32").act, Act::Other);
-    }
-
-    #[test]
-    fn special_registers() {
-        for (name, bits) in
-            [("%tid.x", 32), ("%nctaid.z", 32), ("%clock", 32), ("%clock64", 64), ("%gridid", 64)]
-        {
-            assert_eq!(special(name), Some(bits), "{name}");
-        }
-        for name in
-            ["%tid", "%tid.", "%tid.w", "%tid.xy", "%clock.x", "%clock.", "%pm0", "tid.x", "%envreg0", ""]
-        {
-            assert_eq!(special(name), None, "{name}");
-        }
     }
 
     #[test]

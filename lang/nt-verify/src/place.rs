@@ -9,7 +9,7 @@
 //! over the statements finds the place of each.
 
 use crate::lex::trivia;
-use crate::opcode::SPECIAL;
+use crate::special::SPECIAL;
 use nt_diag::Span;
 use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Statement};
 use std::ops::Range;

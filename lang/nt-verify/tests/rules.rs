@@ -5,6 +5,8 @@
 //! `NAME.original` beside it. Where `ptxas` is at hand (on PATH, or in `NT_PTXAS`), all of `good/` must assemble, and
 //! `bad/` must do what its first line says of ptxas: most accept, which is why there is a verifier.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+
 use nt_verify::{Report, check, explain};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,0 +1,449 @@
+//! V4 to V9, V11 and V12: walks through one span and knows, at each statement, what was assigned and what holds.
+//!
+//! ```text
+//! {                                            knows of a span before `@%p1 ret;`
+//!   @!%p1 bra $nt_L;                           behind it: %p1
+//!   setp.ge.u64 %nt_q, %nt_i, %nt_cap;
+//!   @%nt_q bra $nt_L;                          behind it: %p1, %nt_i < cap(heat)
+//!   mad.lo.u64 %nt_a, %nt_i, 16, %nt_base;     %nt_a = base(heat) + 16·%nt_i
+//!   st.global.u64 [%nt_a+8], %nt_end;          8 + 8 bytes fit in the 16 of a record: proved
+//! $nt_L: }                                     from here on: what holds on both ways
+//! ```
+//!
+//! Branches go forward only, so one pass in text order sees every way before the place where it comes in; what is
+//! known there is what is known on all of them. What cannot be proved is a violation.
+
+mod names;
+mod read;
+mod result;
+mod write;
+
+use crate::claim::Claim;
+use crate::opcode::{Act, Form, Slot, forms, is_sync};
+use crate::span::{Instruction, Kind, Operand, Shape, Statement};
+use crate::value::{Content, Facts, Known, Linear, Predicate, Unknown};
+use crate::{Report, Rule};
+use nt_diag::Span;
+use std::collections::{BTreeMap, HashMap};
+
+/// What a span may rely on where it stands.
+pub(crate) struct Site<'a> {
+    /// What the kernel's context holds.
+    pub(crate) claim: &'a Claim,
+    /// Does the span stand behind the leading declarations, before everything else?
+    pub(crate) is_entry: bool,
+    /// The register of the guard of the instruction that follows, and whether it is negated.
+    pub(crate) guard: Option<(&'a str, bool)>,
+    /// Does the kernel give this special register's name another meaning here?
+    pub(crate) shadows: &'a dyn Fn(&str) -> bool,
+    /// May there be `.sync` operations under V8?
+    pub(crate) sync: bool,
+}
+
+/// The state registers of a kernel by name, and their bits.
+pub(crate) type State<'w> = BTreeMap<&'w str, u32>;
+
+/// Checks the statements of one span; the state that it declares is added to `state`.
+pub(crate) fn judge<'w>(
+    statements: &[Statement<'w>],
+    end: Span,
+    site: &Site<'_>,
+    state: &mut State<'w>,
+    report: &mut Report,
+) {
+    let mut judge = Judge {
+        site,
+        report,
+        context: format!("{}ctx", site.claim.prefix),
+        registers: Vec::new(),
+        visible: HashMap::new(),
+        labels: HashMap::new(),
+        scopes: Vec::new(),
+        now: Some(Here { contents: Vec::new(), facts: Facts::default() }),
+        coming: HashMap::new(),
+        unknowns: 0,
+        // Fact 0 is the guard of the site.
+        facts: 1,
+        stretch: 0,
+    };
+    for (&name, &bits) in state.iter() {
+        let content = Content::Assigned(judge.fresh(bits));
+        judge.register(name, Register { bits, is_state: true }, content);
+    }
+    judge.find_labels(statements);
+    let mut scope = 0;
+    let mut declared_state = Vec::new();
+    for (index, statement) in statements.iter().enumerate() {
+        match &statement.kind {
+            Kind::Open => {
+                scope += 1;
+                judge.scopes.push(Scope { number: scope, names: Vec::new() });
+            }
+            Kind::Close => {
+                for name in judge.scopes.pop().map(|scope| scope.names).unwrap_or_default() {
+                    judge.visible.remove(name);
+                }
+            }
+            Kind::Declaration { bits, names } => {
+                let is_state = judge.scopes.is_empty();
+                if is_state && !site.is_entry {
+                    judge.add(
+                        Rule::V12,
+                        statement.span,
+                        "state is declared in the span at the kernel's entry only",
+                    );
+                }
+                for declared in names {
+                    // `%nt_r<4>` declares names that the text does not hold: they are found by their number.
+                    if declared.count.is_some() && is_state {
+                        judge.add(Rule::V12, declared.span, "state is declared one name at a time");
+                        continue;
+                    }
+                    let new = judge.declare(declared.name, declared.count, *bits, is_state, declared.span);
+                    if let Some(register) = new.filter(|_| is_state) {
+                        declared_state.push((declared.name, *bits, register, declared.span));
+                    }
+                }
+            }
+            Kind::Label(name) => judge.arrive(name),
+            Kind::Instruction(instruction) => judge.instruction(index, statement.span, instruction),
+        }
+    }
+    for (name, bits, register, span) in declared_state {
+        let assigned = judge.now.as_ref().and_then(|here| here.contents.get(register));
+        if !matches!(assigned, Some(Content::Assigned(_))) {
+            judge.add(
+                Rule::V12,
+                span,
+                format!("state `{name}` is not assigned on every path of the span at entry"),
+            );
+        }
+        state.insert(name, bits);
+    }
+    if judge.now.is_none() {
+        judge.add(Rule::V5, end, "the end of the span is never reached");
+    }
+}
+
+/// A register of the span, or state.
+#[derive(Debug, Clone, Copy)]
+struct Register {
+    bits: u32,
+    is_state: bool,
+}
+
+/// An open `{`.
+struct Scope<'w> {
+    number: u32,
+    names: Vec<&'w str>,
+}
+
+/// What is known at a place.
+#[derive(Debug, Clone)]
+struct Here {
+    /// By index of [`Judge::registers`]; registers declared since are not assigned.
+    contents: Vec<Content>,
+    facts: Facts,
+}
+
+/// A name that a declaration made visible.
+#[derive(Debug, Clone, Copy)]
+struct Visible {
+    /// The first of [`Visible::count`] registers.
+    register: usize,
+    /// `None` for a plain name.
+    count: Option<u32>,
+}
+
+struct Judge<'a, 'w> {
+    site: &'a Site<'a>,
+    report: &'a mut Report,
+    /// The name of the context parameter.
+    context: String,
+    registers: Vec<Register>,
+    visible: HashMap<&'w str, Visible>,
+    /// Where each label stands: index of its statement and number of its scope.
+    labels: HashMap<&'w str, (usize, u32)>,
+    scopes: Vec<Scope<'w>>,
+    /// `None` where nothing reaches.
+    now: Option<Here>,
+    /// What comes in at labels ahead.
+    coming: HashMap<&'w str, Here>,
+    unknowns: u32,
+    facts: u32,
+    /// Counts labels and branches passed.
+    stretch: u32,
+}
+
+/// What holds while an instruction is executed, its guard included.
+struct During {
+    facts: Facts,
+    /// The guard, unless it is known to hold anyway.
+    guard: Option<Predicate>,
+}
+
+impl<'w> Judge<'_, 'w> {
+    fn add(&mut self, rule: Rule, span: Span, message: impl Into<String>) {
+        self.report.add(rule, span, message);
+    }
+
+    // Values.
+
+    fn unknown(&mut self) -> Linear {
+        self.unknowns += 1;
+        Linear::unknown(Unknown::Some(self.unknowns))
+    }
+
+    /// A value of that many bits that nothing is known of.
+    fn fresh(&mut self, bits: u32) -> Known {
+        match bits {
+            1 => Known::Predicate(self.predicate(&Facts::default(), &Facts::default())),
+            32 => Known::Half(self.unknown()),
+            64 => Known::Word(self.unknown()),
+            _ => Known::Nothing,
+        }
+    }
+
+    fn predicate(&mut self, if_true: &Facts, if_false: &Facts) -> Predicate {
+        self.facts += 1;
+        Predicate::new(self.facts, if_true, if_false)
+    }
+
+    /// The 64 bits of a value, or its 32 with zeros above.
+    fn linear(&mut self, known: &Known) -> Linear {
+        match known {
+            Known::Word(linear) | Known::Half(linear) => linear.clone(),
+            Known::Lanes { .. } | Known::Predicate(_) | Known::Nothing => self.unknown(),
+        }
+    }
+
+    // Control.
+
+    /// A label: whoever branched to it comes in here.
+    fn arrive(&mut self, name: &'w str) {
+        self.stretch += 1;
+        if let Some(other) = self.coming.remove(name) {
+            self.now = Some(match self.now.take() {
+                Some(here) => self.join(here, other),
+                None => other,
+            });
+        }
+    }
+
+    /// What is known where two ways meet.
+    fn join(&mut self, one: Here, other: Here) -> Here {
+        let facts = one.facts.or(&other.facts);
+        let mut others = other.contents.into_iter();
+        let mut contents = Vec::with_capacity(one.contents.len());
+        for (index, content) in one.contents.into_iter().enumerate() {
+            let other = others.next().unwrap_or(Content::Unassigned);
+            contents.push(match (content, other) {
+                (a, b) if a == b => a,
+                (Content::Assigned(_), Content::Assigned(_)) => {
+                    // Both ways assigned it, something else each.
+                    let bits = self.registers.get(index).map_or(0, |register| register.bits);
+                    Content::Assigned(self.fresh(bits))
+                }
+                _ => Content::Unassigned,
+            });
+        }
+        Here { contents, facts }
+    }
+
+    fn branch(&mut self, index: usize, operand: &Operand<'w>, during: &During) {
+        self.stretch += 1;
+        let Shape::Name(label) = operand.shape else { return };
+        match self.labels.get(label) {
+            None => {
+                let message = format!("`{label}` is no label of this span");
+                return self.add(Rule::V5, operand.span, message);
+            }
+            Some(&(place, _)) if place <= index => {
+                return self.add(Rule::V5, operand.span, format!("a branch back to `{label}`"));
+            }
+            Some(&(_, scope)) if !self.scopes.iter().any(|open| open.number == scope) => {
+                return self.add(
+                    Rule::V5,
+                    operand.span,
+                    format!("`{label}` stands in braces that do not hold this branch"),
+                );
+            }
+            Some(_) => {}
+        }
+        let Some(here) = self.now.take() else { return };
+        let taken = Here { contents: here.contents.clone(), facts: during.facts.clone() };
+        let taken = match self.coming.remove(label) {
+            Some(other) => self.join(other, taken),
+            None => taken,
+        };
+        self.coming.insert(label, taken);
+        // Behind an unconditional branch nothing goes on; a guard that is known to hold makes it one.
+        self.now = match &during.guard {
+            Some(guard) => Some(Here { facts: here.facts.and(&guard.if_false), contents: here.contents }),
+            None => None,
+        };
+    }
+
+    // Instructions.
+
+    fn instruction(&mut self, index: usize, span: Span, instruction: &Instruction<'w>) {
+        let Some(here) = &self.now else {
+            return self.add(Rule::V5, span, "nothing reaches this instruction");
+        };
+        let mut during = During { facts: here.facts.clone(), guard: None };
+        if let Some(guard) = instruction.guard {
+            let Some(Known::Predicate(predicate)) = self.read(guard.name, 1, guard.span, &during) else {
+                return self.forgive(instruction);
+            };
+            let predicate = if guard.negated { predicate.not() } else { predicate };
+            if !during.facts.holds(&predicate.own()) {
+                during.facts = during.facts.and(&predicate.if_true);
+                during.guard = Some(predicate);
+            }
+        }
+
+        let opcode = instruction.opcode;
+        let mut forms = forms(opcode, self.site.sync).peekable();
+        if forms.peek().is_none() {
+            let (rule, what) = match is_sync(opcode) {
+                true => (Rule::V8, "waits for other lanes"),
+                false => (Rule::V6, "is not on the list of what may be inserted"),
+            };
+            self.add(rule, instruction.opcode_span, format!("`{opcode}` {what}"));
+            return self.forgive(instruction);
+        }
+        let Some(form) = forms.find(|form| fits(form, &instruction.operands)) else {
+            self.add(Rule::V6, span, format!("`{opcode}` may not be inserted with these operands"));
+            return self.forgive(instruction);
+        };
+
+        let Some(values) = self.sources(&form, instruction, &during) else {
+            return self.forgive(instruction);
+        };
+        let result = match form.act {
+            Act::Branch => {
+                if let Some(target) = instruction.operands.first() {
+                    self.branch(index, target, &during);
+                }
+                return;
+            }
+            Act::Store => return self.store(&form, instruction, &during),
+            _ => self.result(&form, instruction, &values, &during),
+        };
+        self.destinations(&form, instruction, &result, &during);
+    }
+
+    /// After a refused instruction: what it would have written counts as assigned, so that one fault is told once.
+    fn forgive(&mut self, instruction: &Instruction<'w>) {
+        let first = instruction.operands.first().map(|operand| &operand.shape);
+        if let Some(Shape::Name(name)) = first
+            && let Some(register) = self.find(name)
+            && let Some(&Register { bits, .. }) = self.registers.get(register)
+        {
+            let content = Content::Assigned(self.fresh(bits));
+            if let Some(slot) = self.now.as_mut().and_then(|here| here.contents.get_mut(register)) {
+                *slot = content;
+            }
+        }
+    }
+}
+
+/// Have the operands the shapes of the form's slots?
+fn fits(form: &Form, operands: &[Operand<'_>]) -> bool {
+    let scalar = |operand: &Operand<'_>| matches!(operand.shape, Shape::Name(_) | Shape::Number(_));
+    let written = |operand: &Operand<'_>| matches!(operand.shape, Shape::Name(_) | Shape::Sink);
+    form.slots.len() == operands.len()
+        && form.slots.iter().zip(operands).all(|(slot, operand)| match (slot, &operand.shape) {
+            (Slot::To(_) | Slot::ToPredicates | Slot::Target | Slot::FromPredicate, Shape::Name(_))
+            | (Slot::FromPredicate, Shape::Not(_))
+            | (Slot::Context | Slot::Global, Shape::Address { .. }) => true,
+            (Slot::ToPredicates, Shape::Pair(first, second)) => written(first) && written(second),
+            (Slot::ToBoth(_), Shape::Vector(parts)) => {
+                parts.len() == 2 && parts.iter().all(|part| matches!(part.shape, Shape::Name(_)))
+            }
+            (Slot::From(_) | Slot::Mask, _) => scalar(operand),
+            (Slot::FromBoth(_), Shape::Vector(parts)) => parts.len() == 2 && parts.iter().all(scalar),
+            (Slot::Stored, Shape::Vector(parts)) => {
+                form.lanes > 1 && parts.len() == form.lanes as usize && parts.iter().all(scalar)
+            }
+            (Slot::Stored, _) => form.lanes == 1 && scalar(operand),
+            _ => false,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Judges a span with `.sync` operations allowed; gives the rules that it breaks, in order.
+    fn check(span: &str, expected: &[Rule]) {
+        let claim = Claim::parse("/*nt:ctx prefix=nt_ zero@0:8*/", 0).expect("is a claim");
+        let site = Site {
+            claim: &claim,
+            is_entry: false,
+            guard: Some(("%p1", false)),
+            shadows: &|_| false,
+            sync: true,
+        };
+        let mut report = Report::default();
+        let statements = crate::span::read(span, 0).expect("is a span");
+        judge(&statements, Span::at(span.len() as u32), &site, &mut State::new(), &mut report);
+        let rules: Vec<Rule> = report.violations().iter().map(|v| v.rule).collect();
+        assert_eq!(rules, expected, "{span}\n{report:?}");
+    }
+
+    const REGISTERS: &str = "{ .reg .b32 %nt_m, %nt_n, %nt_x; .reg .pred %nt_p, %nt_q; mov.u32 %nt_x, 1; ";
+
+    fn check_body(body: &str, expected: &[Rule]) {
+        check(&format!("{REGISTERS}{body} }}"), expected);
+    }
+
+    #[test]
+    fn a_membermask_is_the_activemask_of_this_stretch() {
+        check_body("activemask.b32 %nt_m; redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", &[]);
+        check_body(
+            "activemask.b32 %nt_m; add.u32 %nt_x, %nt_x, 1; shfl.sync.idx.b32 %nt_x, %nt_x, 0, 31, %nt_m;",
+            &[],
+        );
+        check_body(
+            "@!%p1 bra $nt_L; activemask.b32 %nt_m; match.any.sync.b32 %nt_x, %nt_x, %nt_m; $nt_L:",
+            &[],
+        );
+        check_body("@%p1 activemask.b32 %nt_m; @%p1 redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", &[]);
+        check_body(
+            "setp.eq.u32 %nt_p, %nt_x, 0; activemask.b32 %nt_m; vote.sync.ballot.b32 %nt_x, !%nt_p, %nt_m;",
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_membermask_that_promises_lanes_that_are_not_here() {
+        let v8 = &[Rule::V8];
+        check_body("redux.sync.add.u32 %nt_x, %nt_x, 0xffffffff;", v8);
+        check_body("mov.u32 %nt_m, %lanemask_le; redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", v8);
+        check_body("activemask.b32 %nt_m; mov.b32 %nt_n, %nt_m; redux.sync.add.u32 %nt_x, %nt_x, %nt_n;", v8);
+        check_body(
+            "activemask.b32 %nt_m; or.b32 %nt_m, %nt_m, 1; redux.sync.add.u32 %nt_x, %nt_x, %nt_m;",
+            v8,
+        );
+        // A branch or a label between.
+        check_body(
+            "activemask.b32 %nt_m; @!%p1 bra $nt_L; redux.sync.add.u32 %nt_x, %nt_x, %nt_m; $nt_L:",
+            v8,
+        );
+        check_body(
+            "@!%p1 bra $nt_L; activemask.b32 %nt_m; $nt_L: redux.sync.add.u32 %nt_x, %nt_x, %nt_m;",
+            &[Rule::V9],
+        );
+        check_body(
+            "activemask.b32 %nt_m; @!%p1 bra $nt_L; $nt_L: redux.sync.add.u32 %nt_x, %nt_x, %nt_m;",
+            v8,
+        );
+        // Another guard.
+        check_body("activemask.b32 %nt_m; @%p1 redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", v8);
+        check_body("@%p1 activemask.b32 %nt_m; redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", &[Rule::V9]);
+        // Never, whatever the mask.
+        check_body("activemask.b32 %nt_m; bar.warp.sync %nt_m;", v8);
+        check_body("activemask.b32 %nt_m; elect.sync _|%nt_q, %nt_m;", v8);
+    }
+}

@@ -1,0 +1,188 @@
+//! V9, and V8 for membermasks: what an instruction reads has a value, and the value that was meant.
+//!
+//! ```text
+//! ld.param.u64 %nt_a, [nt_ctx+8];   mad.wide.u32 %nt_a, %nt_i, 16, %nt_a;   @!%p1 bra $nt_L;
+//! ```
+
+use super::{During, Judge};
+use crate::Rule;
+use crate::claim::FieldKind;
+use crate::opcode::{Form, Slot};
+use crate::span::{Instruction, Number, Operand, Shape};
+use crate::special::special;
+use crate::value::{Content, Facts, Known, Linear, Predicate, Unknown};
+use nt_diag::Span;
+
+impl<'w> Judge<'_, 'w> {
+    /// V9 for every operand that is read. `None` if one may not be.
+    pub(super) fn sources(
+        &mut self,
+        form: &Form,
+        instruction: &Instruction<'w>,
+        during: &During,
+    ) -> Option<Vec<Known>> {
+        let mut values = Vec::new();
+        let mut sound = true;
+        for (slot, operand) in form.slots.iter().zip(&instruction.operands) {
+            let value = match slot {
+                Slot::From(width) => self.value(operand, form.bits(*width), during),
+                Slot::FromPredicate => self.value(operand, 1, during),
+                Slot::FromBoth(width) => self.all(operand, form.bits(*width), during),
+                Slot::Stored => self.all(operand, form.last, during),
+                Slot::Context => self.context(operand, form.last),
+                Slot::Mask => self.mask(operand, during),
+                Slot::Global | Slot::Target | Slot::To(_) | Slot::ToPredicates | Slot::ToBoth(_) => continue,
+            };
+            match value {
+                Some(value) => values.push(value),
+                None => sound = false,
+            }
+        }
+        sound.then_some(values)
+    }
+
+    /// The value of a register or number of that many bits.
+    pub(super) fn value(&mut self, operand: &Operand<'w>, bits: u32, during: &During) -> Option<Known> {
+        match &operand.shape {
+            Shape::Name(name) => self.read(name, bits, operand.span, during),
+            Shape::Not(name) => match self.read(name, bits, operand.span, during)? {
+                Known::Predicate(predicate) => Some(Known::Predicate(predicate.not())),
+                _ => None,
+            },
+            Shape::Number(number) => {
+                let value = constant(*number, bits);
+                if value.is_none() {
+                    self.add(Rule::V9, operand.span, format!("this number does not fit in {bits} bits"));
+                }
+                Some(match (bits, value?) {
+                    (64, value) => Known::Word(Linear::constant(value)),
+                    (32, value) => Known::Half(Linear::constant(value)),
+                    _ => self.fresh(bits),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Each part of a vector, or the one operand; what they hold is not followed.
+    pub(super) fn all(&mut self, operand: &Operand<'w>, bits: u32, during: &During) -> Option<Known> {
+        let parts = match &operand.shape {
+            Shape::Vector(parts) => parts.as_slice(),
+            _ => std::slice::from_ref(operand),
+        };
+        let mut sound = true;
+        for part in parts {
+            sound &= self.value(part, bits, during).is_some();
+        }
+        sound.then_some(Known::Nothing)
+    }
+
+    /// V9 for a name.
+    pub(super) fn read(&mut self, name: &str, bits: u32, span: Span, during: &During) -> Option<Known> {
+        if let Some(register) = self.find(name) {
+            let declared = self.registers.get(register).map_or(0, |register| register.bits);
+            if !has_room(declared, bits) {
+                self.add(Rule::V9, span, format!("`{name}` has {declared} bits where {bits} are read"));
+                return None;
+            }
+            let content = self.now.as_ref().and_then(|here| here.contents.get(register));
+            return match content {
+                Some(Content::Assigned(known)) => Some(known.clone()),
+                Some(Content::Where(fact, known)) if during.facts.holds(fact) => Some(known.clone()),
+                Some(Content::Where(..)) => {
+                    let message = format!("`{name}` is assigned under a guard only, and read outside of it");
+                    self.add(Rule::V9, span, message);
+                    None
+                }
+                Some(Content::Unassigned) | None => {
+                    self.add(Rule::V9, span, format!("`{name}` is not assigned on every path to here"));
+                    None
+                }
+            };
+        }
+        if let Some(width) = special(name) {
+            if (self.site.shadows)(name) {
+                self.add(Rule::V9, span, format!("the kernel declares a `{name}` of its own here"));
+                return None;
+            }
+            if width != bits {
+                self.add(Rule::V9, span, format!("`{name}` has {width} bits where {bits} are read"));
+                return None;
+            }
+            return Some(self.fresh(bits));
+        }
+        if bits == 1 && self.site.guard.is_some_and(|(guard, _)| guard == name) {
+            return Some(Known::Predicate(Predicate::new(0, &Facts::default(), &Facts::default())));
+        }
+        let message =
+            format!("`{name}` is no register of this span, state, the site's guard or a special register");
+        self.add(Rule::V9, span, message);
+        None
+    }
+
+    /// V9 for `[nt_ctx+8]`.
+    pub(super) fn context(&mut self, operand: &Operand<'w>, bits: u32) -> Option<Known> {
+        let Shape::Address { base, offset } = operand.shape else { return None };
+        if base != self.context {
+            self.add(Rule::V9, operand.span, format!("`{base}` is not the context `{}`", self.context));
+            return None;
+        }
+        let width = bits / 8;
+        let field = u32::try_from(offset).ok().and_then(|offset| self.site.claim.field_at(offset, width));
+        let Some(field) = field else {
+            let message = format!(
+                "bytes {offset} to {} of the context are not in one field of the claim",
+                offset + i64::from(width)
+            );
+            self.add(Rule::V9, operand.span, message);
+            return None;
+        };
+        if offset % i64::from(width) != 0 {
+            self.add(Rule::V9, operand.span, format!("offset {offset} is not aligned to {width} bytes"));
+            return None;
+        }
+        let at_start = offset == i64::from(field.offset);
+        Some(match (field.kind, bits) {
+            (FieldKind::Base(map), 64) => Known::Word(Linear::unknown(Unknown::Base(map))),
+            (FieldKind::Cap(map), 64) => Known::Word(Linear::unknown(Unknown::Cap(map))),
+            (FieldKind::Cap(map), 32) if at_start => Known::Half(Linear::unknown(Unknown::LowCap(map))),
+            _ => self.fresh(bits),
+        })
+    }
+
+    /// V8: the membermask is what `activemask` gave, in this stretch and under this guard.
+    pub(super) fn mask(&mut self, operand: &Operand<'w>, during: &During) -> Option<Known> {
+        let guard = during.guard.as_ref().map(Predicate::own);
+        let known = match &operand.shape {
+            Shape::Name(name) => self.read(name, 32, operand.span, during)?,
+            _ => Known::Nothing,
+        };
+        if known == (Known::Lanes { stretch: self.stretch, guard }) {
+            return Some(known);
+        }
+        let message = "the membermask is not what `activemask` gave here, under the same guard";
+        self.add(Rule::V8, operand.span, message);
+        None
+    }
+}
+
+/// A number as that many bits, if it fits.
+fn constant(number: Number, bits: u32) -> Option<u64> {
+    match number {
+        Number::Single(single) if bits == 32 => Some(u64::from(single)),
+        Number::Double(double) if bits == 64 => Some(double),
+        Number::Single(_) | Number::Double(_) => None,
+        Number::Integer(value) => {
+            let fits = -(1_i128 << (bits - 1)) <= value && value < 1 << bits;
+            let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+            // Two's complement, cut to the width that it fits in.
+            fits.then_some(value as u64 & mask)
+        }
+    }
+}
+
+/// May a register of `declared` bits stand where an instruction of `wanted` bits has one? Exactly as wide, but for 8
+/// bits, for which there is no register: `ld`, `st` and `cvt` take wider ones there.
+pub(super) fn has_room(declared: u32, wanted: u32) -> bool {
+    declared == wanted || (wanted == 8 && matches!(declared, 16 | 32))
+}
