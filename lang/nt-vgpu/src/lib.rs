@@ -1,0 +1,1 @@
+//! The software GPU: runs PTX kernels on the CPU, exactly and readably.
