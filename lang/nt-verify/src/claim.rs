@@ -242,12 +242,10 @@ impl Claim {
         Ok(Claim { prefix, fields, maps, size: end.next_multiple_of(8) })
     }
 
-    /// The field that holds all of `offset .. offset + width`, if one does.
-    pub(crate) fn field_at(&self, offset: u32, width: u32) -> Option<Field> {
-        let after = self.fields.partition_point(|field| field.offset <= offset);
-        let field = *self.fields.get(after.checked_sub(1)?)?;
-        let end = offset.checked_add(width)?;
-        (end <= field.offset + field.size).then_some(field)
+    /// The field that begins there, if one does.
+    pub(crate) fn field_at(&self, offset: u32) -> Option<Field> {
+        let place = self.fields.binary_search_by_key(&offset, |field| field.offset).ok()?;
+        self.fields.get(place).copied()
     }
 }
 
@@ -332,11 +330,10 @@ mod tests {
             columns.iter().map(|c| (c.offset, c.width)).collect::<Vec<_>>(),
             [(0, 8), (8, 4), (12, 4), (16, 1)]
         );
-        assert_eq!(claim.field_at(40, 8).map(|f| f.kind), Some(FieldKind::Cap(1)));
-        assert_eq!(claim.field_at(44, 4).map(|f| f.kind), Some(FieldKind::Cap(1)));
-        assert_eq!(claim.field_at(44, 8), None);
-        assert_eq!(claim.field_at(12, 4), None, "a gap");
-        assert_eq!(claim.field_at(u32::MAX, 8), None);
+        assert_eq!(claim.field_at(40).map(|f| (f.kind, f.size)), Some((FieldKind::Cap(1), 8)));
+        assert_eq!(claim.field_at(44), None, "within a field");
+        assert_eq!(claim.field_at(12), None, "a gap");
+        assert_eq!(claim.field_at(u32::MAX), None);
     }
 
     #[test]

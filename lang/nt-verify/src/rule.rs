@@ -164,7 +164,7 @@ impl Rule {
                 "V9: sources. What a span reads is a constant, a register of its own that was assigned on every path \
                  before (a definition under a guard counts under that guard), state, the guard register of the \
                  instruction at the site, a special register that the kernel does not shadow there, or a whole field of the \
-                 context within the claim. Examples that ptxas accepts in silence: reading `%nt_a` that nothing assigned; \
+                 context, as the claim has it (of a number, its low half too). Examples that ptxas accepts in silence: reading `%nt_a` that nothing assigned; \
                  `ld.param.u64 %nt_a, [nt_ctx+64];` behind a context of 32 bytes; `%clock` where the kernel declared \
                  `.reg .b32 %clock;`. Why: each of them is a value that nobody meant."
             }

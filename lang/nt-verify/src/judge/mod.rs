@@ -317,20 +317,20 @@ impl<'w> Judge<'_, 'w> {
             return self.forgive(instruction);
         };
 
-        let Some(values) = self.sources(&form, instruction, &during) else {
-            return self.forgive(instruction);
-        };
-        let result = match form.act {
-            Act::Branch => {
+        let values = self.sources(&form, instruction, &during);
+        match (form.act, values) {
+            (Act::Branch, _) => {
                 if let Some(target) = instruction.operands.first() {
                     self.branch(index, target, &during);
                 }
-                return;
             }
-            Act::Store => return self.store(&form, instruction, &during),
-            _ => self.result(&form, instruction, &values, &during),
-        };
-        self.destinations(&form, instruction, &result, &during);
+            (Act::Store, _) => self.store(&form, instruction, &during),
+            (_, Some(values)) => {
+                let result = self.result(&form, instruction, &values, &during);
+                self.destinations(&form, instruction, &result, &during);
+            }
+            (_, None) => self.forgive(instruction),
+        }
     }
 
     /// After a refused instruction: what it would have written counts as assigned, so that one fault is told once.

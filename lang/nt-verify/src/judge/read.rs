@@ -6,7 +6,7 @@
 
 use super::{During, Judge};
 use crate::Rule;
-use crate::claim::FieldKind;
+use crate::claim::{Field, FieldKind};
 use crate::opcode::{Form, Slot};
 use crate::span::{Instruction, Number, Operand, Shape};
 use crate::special::special;
@@ -128,24 +128,22 @@ impl<'w> Judge<'_, 'w> {
             return None;
         }
         let width = bits / 8;
-        let field = u32::try_from(offset).ok().and_then(|offset| self.site.claim.field_at(offset, width));
-        let Some(field) = field else {
-            let message = format!(
-                "bytes {offset} to {} of the context are not in one field of the claim",
-                offset + i64::from(width)
-            );
+        let field = u32::try_from(offset).ok().and_then(|offset| self.site.claim.field_at(offset));
+        // The low half of a number is a number; that of an address is nothing.
+        let fits = |field: &Field| match field.kind {
+            FieldKind::Base(_) => width == field.size,
+            FieldKind::Zero | FieldKind::Launch | FieldKind::Cap(_) => width == field.size || width == 4,
+        };
+        let Some(field) = field.filter(fits) else {
+            let end = offset + i64::from(width);
+            let message = format!("bytes {offset} to {end} of the context are no field of the claim");
             self.add(Rule::V9, operand.span, message);
             return None;
         };
-        if offset % i64::from(width) != 0 {
-            self.add(Rule::V9, operand.span, format!("offset {offset} is not aligned to {width} bytes"));
-            return None;
-        }
-        let at_start = offset == i64::from(field.offset);
         Some(match (field.kind, bits) {
             (FieldKind::Base(map), 64) => Known::Word(Linear::unknown(Unknown::Base(map))),
             (FieldKind::Cap(map), 64) => Known::Word(Linear::unknown(Unknown::Cap(map))),
-            (FieldKind::Cap(map), 32) if at_start => Known::Half(Linear::unknown(Unknown::LowCap(map))),
+            (FieldKind::Cap(map), 32) => Known::Half(Linear::unknown(Unknown::LowCap(map))),
             _ => self.fresh(bits),
         })
     }
