@@ -154,6 +154,7 @@ impl Assembler {
     fn wait(&self, mut command: Command) -> Result<(ExitStatus, String), Failure> {
         let system = |error: std::io::Error| Failure::System(self.path.clone(), error.to_string());
         let (reader, writer) = std::io::pipe().map_err(system)?;
+        // What a user preloads is meant for the command, which the assembler is none of.
         command
             .env("LC_ALL", "C")
             .env_remove("LD_PRELOAD")

@@ -15,6 +15,7 @@
 pub mod assemble;
 pub mod cache;
 pub mod choose;
+mod compare;
 mod engine;
 mod image;
 pub mod manifest;

@@ -8,15 +8,14 @@
 //! whatever a kernel shares with others by way of the module would exist twice, and a kernel that reaches a variable
 //! of the module is refused by that variable's name.
 
-use crate::assemble::{
-    Arch, Assembled, Assembler, Failure, Remark, SOURCE, Usage, Verbose, Weight, place, read,
-};
-use crate::cache::{Cache, Kept, Key};
+use crate::assemble::{Arch, Assembler, Failure};
+use crate::cache::Cache;
+use crate::compare::Both;
 use crate::manifest;
 use crate::probe::Probe;
 use nt_diag::{Diagnostic, Found, Source, Span};
 use nt_ptx::ModuleInfo;
-use nt_ptx::syntax::{Function, Module};
+use nt_ptx::syntax::Module;
 use nt_trace::Manifest;
 use nt_wire::message::Twin;
 use std::time::{Duration, Instant};
@@ -142,20 +141,19 @@ pub(crate) fn run(
     let mut assembled = None;
     let mut runs = 0;
     if let Some(assembler) = tools.assembler {
-        match both(assembler, tools.cache, &original, &woven, arch) {
-            Ok((before, after, count)) => {
-                runs = count;
-                held_against(&before.1, &after.1, &original, &woven)?;
-                (kernel.before, kernel.after) =
-                    (usage(&before.1, &kernel.name), usage(&after.1, &kernel.name));
-                launchable(&module, entry, &before.1, &after.1, &kernel.name)?;
-                assembled = Some(after.0.cubin);
+        let both = Both { original: &original, woven: &woven, arch, assembler, cache: tools.cache };
+        match both.assemble() {
+            Ok(compared) => {
+                both.nothing_new(&compared)?;
+                compared.launchable(&module, entry)?;
+                [kernel.before, kernel.after] = compared.resources(&kernel.name);
+                (assembled, runs) = (Some(compared.cubin), compared.runs);
             }
             // The driver's own assembler is as new as the driver, and took the original.
             Err(Failure::TooOld { version, why }) => {
                 notes.push(format!("ptxas {version} is too old ({why}): the driver assembles instead"));
             }
-            Err(other) => return Err(refused(&other, assembler, tools.cache, &original, &woven, arch)),
+            Err(other) => return Err(both.refused(&other)),
         }
     }
     let cost = Cost { ours, assembler: started.elapsed(), assembled: runs };
@@ -280,175 +278,5 @@ fn in_the_whole(whole: &Module<'_>, part: &Module<'_>, at: Span) -> Span {
             Span::new(moved(at.start), moved(at.end))
         }
         None => Span::at(0),
-    }
-}
-
-type Half = (Assembled, Verbose);
-
-/// Assembles both texts side by side: of the original, only what it takes is wanted.
-fn both(
-    assembler: &Assembler,
-    cache: &Cache,
-    original: &str,
-    woven: &str,
-    arch: Arch,
-) -> Result<(Half, Half, u32), Failure> {
-    let one = |text: &str, kept| {
-        let key = Key::of(text, arch, assembler, kept);
-        let (mut assembled, run) = match cache.get(key) {
-            Some(hit) => (hit, 0),
-            None => (assembler.run(text, arch)?, 1),
-        };
-        if kept == Kept::Words {
-            assembled.cubin = Vec::new();
-        }
-        if run == 1 {
-            cache.put(key, &assembled);
-        }
-        let verbose = read(&assembled.output, SOURCE);
-        Ok(((assembled, verbose), run))
-    };
-    let (before, after) = std::thread::scope(|scope| {
-        let before = scope.spawn(|| one(original, Kept::Words));
-        let after = one(woven, Kept::All);
-        // A panic there is one here: whoever guards this thread sees it.
-        (before.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), after)
-    });
-    let ((after, ran_after), (before, ran_before)) = (after?, before?);
-    Ok((before, after, ran_before + ran_after))
-}
-
-/// Why nothing was assembled: a text that is refused with probes and taken without is our own fault.
-fn refused(
-    failure: &Failure,
-    assembler: &Assembler,
-    cache: &Cache,
-    original: &str,
-    woven: &str,
-    arch: Arch,
-) -> Refusal {
-    let Failure::Refused(remarks) = failure else { return Refusal::input(failure.to_string()) };
-    let known = cache.get(Key::of(original, arch, assembler, Kept::Words)).is_some();
-    if known || assembler.run(original, arch).is_ok() {
-        let files = vec![("original.ptx", original.to_owned()), ("woven.ptx", woven.to_owned())];
-        return Refusal::bug(
-            "weave",
-            &format!("ptxas refuses what was woven: {}", placed(remarks, woven)),
-            files,
-        );
-    }
-    Refusal::input(format!("{failure}, with probes and without"))
-}
-
-/// The first error of the assembler, with the place in the text that it speaks of.
-fn placed(remarks: &[Remark], woven: &str) -> String {
-    let Some(first) = remarks.iter().find(|r| r.weight == Weight::Error) else {
-        return "no reason given".to_owned();
-    };
-    let Some(line) = first.line else { return first.text.clone() };
-    let at = place(woven, line);
-    let whose = at.span.map_or_else(String::new, |span| format!(", in the code of span {span}"));
-    let text = woven.lines().nth(line.saturating_sub(1) as usize).unwrap_or("").trim();
-    format!("line {line} (line {} before weaving{whose}): {}: `{text}`", at.line, first.text)
-}
-
-/// Rule V18: probes bring no new notice that code is serialised, and no new warning.
-fn held_against(before: &Verbose, after: &Verbose, original: &str, woven: &str) -> Result<(), Refusal> {
-    // Lines and counts in the words change with what was put in; a notice is known by its code, a warning by its words
-    // without numbers.
-    let sort = |remark: &Remark| match &remark.code {
-        Some(code) => code.clone(),
-        None => remark.text.chars().filter(|c| !c.is_ascii_digit()).collect(),
-    };
-    let mut left: Vec<String> = before.remarks.iter().map(sort).collect();
-    for remark in &after.remarks {
-        match left.iter().position(|known| *known == sort(remark)) {
-            Some(known) => drop(left.swap_remove(known)),
-            None => {
-                let files = vec![("original.ptx", original.to_owned()), ("woven.ptx", woven.to_owned())];
-                let code = remark.code.as_ref().map_or_else(String::new, |code| format!("({code}) "));
-                return Err(Refusal::bug("weave", &format!("new from ptxas: {code}{}", remark.text), files));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Registers of a block, on every device of compute capability 5.0 and later but the embedded 5.3 and 6.2.
-const REGISTERS: u64 = 65536;
-
-/// Refuses a kernel that could not be launched with as many threads as it says that it will be.
-fn launchable(
-    module: &Module<'_>,
-    entry: &Function,
-    before: &Verbose,
-    after: &Verbose,
-    name: &str,
-) -> Result<(), Refusal> {
-    let registers = |verbose: &Verbose| verbose.kernels.get(name).and_then(|usage| usage.registers);
-    let (Some(threads), Some(now)) = (threads(module, entry), registers(after)) else { return Ok(()) };
-    if taken(now, threads) <= REGISTERS {
-        return Ok(());
-    }
-    let was = registers(before).map_or_else(|| "?".to_owned(), |was| was.to_string());
-    Err(Refusal::input(format!(
-        "{now} registers with probes ({was} without) are too many for its {threads} threads"
-    )))
-}
-
-/// Registers that a block takes: warps get multiples of 256, and blocks a multiple of four warps.
-fn taken(registers: u32, threads: u64) -> u64 {
-    let a_warp = (u64::from(registers) * 32).next_multiple_of(256);
-    threads.div_ceil(32).next_multiple_of(4).saturating_mul(a_warp)
-}
-
-/// The threads of a block, by `.reqntid` or `.maxntid`.
-fn threads(module: &Module<'_>, entry: &Function) -> Option<u64> {
-    let directive = entry.directives.iter().find(|d| matches!(module.at(d.name), ".reqntid" | ".maxntid"))?;
-    let mut numbers =
-        module.at(directive.arguments).split(',').map(|number| number.trim().parse::<u64>().ok());
-    numbers.try_fold(1u64, |product, number| product.checked_mul(number?))
-}
-
-/// What a kernel takes, for the manifest; `None` where the assembler did not speak of its registers.
-fn usage(verbose: &Verbose, kernel: &str) -> Option<nt_trace::ntm::Resources> {
-    let usage: &Usage = verbose.kernels.get(kernel)?;
-    Some(nt_trace::ntm::Resources {
-        registers: usage.registers?,
-        spill_stores: usage.spill_stores.unwrap_or(0),
-        spill_loads: usage.spill_loads.unwrap_or(0),
-        shared: usage.shared.unwrap_or(0),
-        stack: usage.stack.unwrap_or(0),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn registers_of_a_block() {
-        // CUDA's occupancy calculator: 1024 threads fit with 64 registers and not with 65.
-        assert_eq!(taken(64, 1024), 65536);
-        assert!(taken(65, 1024) > REGISTERS);
-        assert!(taken(255, 256) <= REGISTERS);
-        assert!(taken(128, 513) > REGISTERS);
-    }
-
-    #[test]
-    fn a_new_notice_is_our_fault_and_an_old_one_is_not() {
-        let read = |text: &str| read(text, SOURCE);
-        let old = read("ptxas info    : (C7517) warpgroup.wait is injected in around line 11 by compiler\n");
-        let moved =
-            read("ptxas info    : (C7517) warpgroup.wait is injected in around line 31 by compiler\n");
-        assert_eq!(held_against(&old, &moved, "", ""), Ok(()));
-        assert_eq!(held_against(&old, &read(""), "", ""), Ok(()));
-        let bug = held_against(&read(""), &moved, "", "").unwrap_err();
-        assert!(bug.bug.is_some() && bug.reason.contains("(C7517)"), "{}", bug.reason);
-        let twice = read(&"ptxas info    : (C7517) warpgroup.wait is injected\n".repeat(2));
-        assert!(held_against(&old, &twice, "", "").is_err());
-        let warning =
-            read("ptxas warning : Stack size for entry function 'k' cannot be statically determined\n");
-        assert!(held_against(&old, &warning, "", "").is_err());
     }
 }

@@ -9,15 +9,23 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The command once it runs, as the thread that hands on signals sees it.
-type Running = Arc<Mutex<Option<Pid>>>;
+/// The command, as the thread that hands on signals sees it.
+#[derive(Debug)]
+enum State {
+    /// It has not started; these came in and wait for it.
+    Waiting(Vec<Signal>),
+    Running(Pid),
+    Ended,
+}
+
+type Shared = Arc<Mutex<State>>;
 
 /// The signals that are handed on, from before the command starts until it has ended.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
-    running: Running,
+    state: Shared,
     handle: signal_hook::iterator::Handle,
 }
 
@@ -32,21 +40,22 @@ impl Forwarding {
         let wanted = all.into_iter().filter(|&signal| ignored >> (signal - 1) & 1 == 0);
         let mut signals = Signals::new(wanted)?;
         let handle = signals.handle();
-        let running = Running::default();
-        let child = Arc::clone(&running);
+        let state = Arc::new(Mutex::new(State::Waiting(Vec::new())));
+        let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for signal in signals.forever() {
                 if matches!(signal, SIGINT | SIGQUIT) && in_foreground() {
                     continue;
                 }
-                let child = child.lock().unwrap_or_else(PoisonError::into_inner);
-                if let (Some(child), Some(signal)) = (*child, Signal::from_named_raw(signal)) {
-                    // It may have ended this very moment, and waits to be waited for.
-                    let _ = rustix::process::kill_process(child, signal);
+                let Some(signal) = Signal::from_named_raw(signal) else { continue };
+                match &mut *lock(&shared) {
+                    State::Waiting(signals) => signals.push(signal),
+                    State::Running(child) => send(*child, signal),
+                    State::Ended => {}
                 }
             }
         });
-        Ok(Forwarding { running, handle })
+        Ok(Forwarding { state, handle })
     }
 
     /// Waits for the command's end, handing on signals.
@@ -55,7 +64,10 @@ impl Forwarding {
     /// It cannot be waited for.
     pub(crate) fn wait(&self, child: &mut Child) -> std::io::Result<ExitStatus> {
         let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return child.wait() };
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(pid);
+        let before = std::mem::replace(&mut *lock(&self.state), State::Running(pid));
+        if let State::Waiting(signals) = before {
+            signals.into_iter().for_each(|signal| send(pid, signal));
+        }
         // It is left a zombie until nobody can signal it any more: its number may not go to another process before.
         let ended = loop {
             match rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
@@ -63,10 +75,19 @@ impl Forwarding {
                 other => break other,
             }
         };
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.state) = State::Ended;
         ended?;
         child.wait()
     }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn send(child: Pid, signal: Signal) {
+    // It may have ended this very moment, and waits to be waited for.
+    let _ = rustix::process::kill_process(child, signal);
 }
 
 impl Drop for Forwarding {

@@ -68,7 +68,10 @@ impl RunFolder {
         // The mark comes first: whatever interrupts us from here on leaves a folder that the next run may replace.
         let mark = File::options().create(true).append(true).open(path.join(MARK));
         let mut mark = mark.with_context(|| format!("failed to write into {}", name()))?;
-        if rustix::fs::flock(&mark, FlockOperation::NonBlockingLockExclusive).is_err() {
+        // Some network file systems have no locks; there a run that goes on is not seen.
+        if rustix::fs::flock(&mark, FlockOperation::NonBlockingLockExclusive)
+            == Err(rustix::io::Errno::WOULDBLOCK)
+        {
             bail!("{} is in use by another nt-run: choose another folder with `-o`", name());
         }
         if let Some(strange) = entries.iter().find(|entry| !is_ours(&entry.file_name().to_string_lossy())) {

@@ -85,7 +85,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // It has ended. Whatever fails from here on must not change its exit status.
     let alive = server.finish(GRACE);
     let shared = server.shared();
-    let counts = Counts::read(&folder.path).unwrap_or_default();
+    let counts = Counts::read(&folder.path).unwrap_or_else(|error| {
+        shared.ledger.note(format!("{} cannot be read: {error}", folder.path.display()));
+        Counts::default()
+    });
     let entries = shared.ledger.open().clone();
     let choices: Vec<String> = args.kernels.iter().map(ToString::to_string).collect();
     let facts = Facts {

@@ -9,7 +9,7 @@ use anyhow::Context;
 use nt_engine::Engine;
 use nt_wire::message::Settings;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -42,6 +42,8 @@ pub(crate) struct Server {
     shared: Arc<Shared>,
     socket: PathBuf,
     listener: Option<JoinHandle<()>>,
+    /// Holds the socket itself, where the run folder can only hold a link to one.
+    _elsewhere: Option<tempfile::TempDir>,
 }
 
 impl Server {
@@ -56,8 +58,8 @@ impl Server {
         keep: bool,
     ) -> anyhow::Result<Server> {
         let socket = folder.socket();
-        let listener = UnixListener::bind(&socket)
-            .with_context(|| format!("failed to listen at {}", socket.display()))?;
+        let (listener, elsewhere) =
+            bind(&socket).with_context(|| format!("failed to listen at {}", socket.display()))?;
         let shared = Arc::new(Shared {
             engine,
             settings,
@@ -74,7 +76,7 @@ impl Server {
             .name("listen".to_owned())
             .spawn(move || listen(&listener, &served))
             .context("failed to start a thread")?;
-        Ok(Server { shared, socket, listener: Some(listener) })
+        Ok(Server { shared, socket, listener: Some(listener), _elsewhere: elsewhere })
     }
 
     /// What the sessions share.
@@ -103,6 +105,21 @@ impl Server {
         }
         *open
     }
+}
+
+/// A socket at `path`; on a file system that has none, a link to one in the folder for temporary files.
+fn bind(path: &Path) -> std::io::Result<(UnixListener, Option<tempfile::TempDir>)> {
+    let error = match UnixListener::bind(path) {
+        Ok(listener) => return Ok((listener, None)),
+        Err(error) => error,
+    };
+    let elsewhere = || -> std::io::Result<_> {
+        let folder = tempfile::Builder::new().prefix("nt-sock-").tempdir_in("/tmp")?;
+        let listener = UnixListener::bind(folder.path().join("sock"))?;
+        std::os::unix::fs::symlink(folder.path().join("sock"), path)?;
+        Ok((listener, Some(folder)))
+    };
+    elsewhere().map_err(|_| error)
 }
 
 fn listen(listener: &UnixListener, shared: &Arc<Shared>) {
@@ -143,4 +160,23 @@ fn serve(stream: UnixStream, shared: &Arc<Shared>) {
 fn end(shared: &Shared) {
     *shared.open.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
     shared.closed.notify_all();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bind;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn where_no_socket_can_be_a_link_leads_to_one() {
+        let place = tempfile::tempdir().unwrap();
+        // A path that is too long for a socket's address stands for a file system that has none: both refuse to bind.
+        let long = place.path().join("x".repeat(120));
+        let (_listener, elsewhere) = bind(&long).unwrap();
+        assert!(elsewhere.is_some());
+        assert!(UnixStream::connect(std::fs::read_link(&long).unwrap()).is_ok());
+        let (_listener, elsewhere) = bind(&place.path().join("sock")).unwrap();
+        assert!(elsewhere.is_none());
+        assert!(bind(&place.path().join("no/folder")).is_err());
+    }
 }

@@ -1,3 +1,5 @@
+//! Summaries of made-up runs, word by word.
+
 use super::*;
 use nt_engine::{Cost, Refusal};
 use nt_trace::ntm::Resources;
