@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! .text.KERNEL          machine code; its symbol is a function with bit 0x10 of st_other
-//! .nv_debug_ptx_txt     the PTX it was made of, a NUL for each newline; with -lineinfo or -G alone
+//! .nv_debug_ptx_txt     the PTX it was made of, a NUL for each newline; with -lineinfo or -G alone. Of relocatable
+//!                       code `.nv_debug_ptx_txt.HASH`, so that a linker keeps them apart
 //! .nv.compat            attributes; 0x09 says that the code is for exactly this architecture (`a`)
 //! .note.nv.tkinfo       who made it, with its command line: `-arch sm_100f`
 //! ```
@@ -26,8 +27,9 @@ pub struct Cubin<'a> {
     pub suffix_known: bool,
     /// The names of its kernels, as the host registers them, in the order of its symbol table.
     pub kernels: Vec<String>,
-    /// The PTX that it was made of, as stored: each line ends in a NUL, line comments are gone.
-    pub debug_ptx: Option<&'a [u8]>,
+    /// The PTX that it was made of, as stored: each line ends in a NUL, line comments are gone. A cubin that was linked
+    /// from several has several.
+    pub debug_ptx: Vec<&'a [u8]>,
     /// How many bytes it has by its own tables; a stored one may be padded.
     pub len: u64,
 }
@@ -102,7 +104,12 @@ fn read_class<H: FileHeader<Endian = Endianness>>(bytes: &[u8], at: u64) -> Resu
         section(b".nv.compat"),
         section(b".note.nv.tkinfo"),
     );
-    Ok(Cubin { arch, suffix_known, kernels, debug_ptx: section(b".nv_debug_ptx_txt"), len })
+    let named = sections.iter().filter(|section| {
+        let name = section.name(endian, sections.strings()).unwrap_or_default();
+        name.strip_prefix(b".nv_debug_ptx_txt").is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+    });
+    let debug_ptx = named.filter_map(|section| section.data(endian, bytes).ok()).collect();
+    Ok(Cubin { arch, suffix_known, kernels, debug_ptx, len })
 }
 
 /// The end of the last thing that the tables speak of.

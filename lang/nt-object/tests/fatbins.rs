@@ -1,5 +1,7 @@
 //! The committed fatbins of `testdata/fatbin/`, whose origin its script states: the same images in all of them.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first thing that is wrong")]
+
 use nt_object::{Compression, Container, Form, Kind, LIMIT};
 use std::path::Path;
 
@@ -41,7 +43,8 @@ fn how_an_image_is_stored_does_not_matter() {
 fn headers_say_how_images_are_stored() {
     let check = |name: &str, expected: &[Compression]| {
         let bytes = read(name);
-        let found: Vec<_> = nt_object::open(&bytes).unwrap().entries.iter().map(|entry| entry.compression).collect();
+        let found: Vec<_> =
+            nt_object::open(&bytes).unwrap().entries.iter().map(|entry| entry.compression).collect();
         assert_eq!(found, expected, "{name}");
     };
     check("tiny.raw.fatbin", &[Compression::Raw; 3]);
@@ -81,7 +84,10 @@ fn containers_stand_back_to_back_with_zeros_between() {
     assert_eq!(container.faults, []);
     let containers: Vec<u32> = container.entries.iter().map(|entry| entry.container).collect();
     assert_eq!(containers, [1, 1, 1, 2, 2, 2, 3, 3, 3]);
-    assert_eq!(container.entries.iter().map(|entry| entry.index).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(
+        container.entries.iter().map(|entry| entry.index).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    );
 }
 
 /// The offsets of entries' headers in a container without groups.
@@ -148,11 +154,12 @@ fn ptx_for(archs: &[&str]) -> Vec<u8> {
     for arch in archs {
         let arch: nt_object::Arch = arch.parse().unwrap();
         let text = format!(".version 8.5\n.target {arch}\n.entry k() {{ ret; }}\n\0");
-        let flags = 0x11 | match arch.suffix {
-            nt_object::Suffix::None => 0,
-            nt_object::Suffix::Family => 0x20_0000,
-            nt_object::Suffix::Specific => 0x10_0000,
-        };
+        let flags = 0x11
+            | match arch.suffix {
+                nt_object::Suffix::None => 0,
+                nt_object::Suffix::Family => 0x20_0000,
+                nt_object::Suffix::Specific => 0x10_0000,
+            };
         let mut payload = text.into_bytes();
         payload.resize(payload.len().next_multiple_of(8), 0);
         let mut header = Vec::new();
@@ -196,13 +203,19 @@ fn the_best_ptx_for_a_device() {
     let all = ["sm_75", "sm_80", "sm_90a"];
     check_best(&all, 86, "sm_80 is the newest of sm_75, sm_80, sm_90a that sm_86 runs");
     check_best(&all, 90, "sm_90a is made for exactly this device");
-    let reason = "sm_80 is the newest of sm_75, sm_80, sm_90a that sm_100 runs; sm_90a is not forward compatible";
+    let reason =
+        "sm_80 is the newest of sm_75, sm_80, sm_90a that sm_100 runs; sm_90a is not forward compatible";
     check_best(&all, 100, reason);
-    let reason = "sm_80 is the newest of sm_75, sm_80, sm_90a that sm_120 runs; sm_90a is not forward compatible";
+    let reason =
+        "sm_80 is the newest of sm_75, sm_80, sm_90a that sm_120 runs; sm_90a is not forward compatible";
     check_best(&all, 120, reason);
     check_best(&all, 70, "no PTX for sm_70; PTX for sm_75, sm_80, sm_90a present");
     check_best(&["100f", "100"], 103, "sm_100f is the newest of sm_100, sm_100f that sm_103 runs");
-    check_best(&["100f", "90"], 120, "sm_90 is the newest of sm_90, sm_100f that sm_120 runs; sm_100f is not forward compatible");
+    check_best(
+        &["100f", "90"],
+        120,
+        "sm_90 is the newest of sm_90, sm_100f that sm_120 runs; sm_100f is not forward compatible",
+    );
     check_best(&["100a", "100f", "100"], 100, "sm_100a is made for exactly this device");
     check_best(&["80"], 90, "sm_80 is the only PTX, and sm_90 runs it");
     check_best(&["90a"], 100, "no PTX for sm_100; PTX for sm_90a present");

@@ -1,5 +1,7 @@
 //! Whatever the bytes: no panic, no memory beyond the limit, and every fault has a place.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first thing that is wrong")]
+
 use nt_object::{Container, Fault, Kind, LIMIT};
 use proptest::prelude::*;
 use std::path::Path;
@@ -102,7 +104,12 @@ fn sizes_that_lie() {
     check(48, 4, 0xffff_0000, "source name at 0x30: 0 bytes needed, 0 are there");
     check(52, 4, 0xffff_0000, "nothing");
     check(72, 8, huge, "uncompressed size at 0x60: 9223372036854775808 bytes are declared, but");
-    check(72, 8, 100_000, "payload at 0x60: zstd stream is damaged: a frame of 305 bytes instead of the declared 100000");
+    check(
+        72,
+        8,
+        100_000,
+        "payload at 0x60: zstd stream is damaged: a frame of 305 bytes instead of the declared 100000",
+    );
     check(56, 8, 0x1011, "payload at 0x60: compressed in an old way (flag 0x1000)");
     check(56, 8, 0x1_8011, "payload at 0x60: compressed LTO-IR (flag 0x10000)");
     let told = with("tiny.lz4.fatbin", 72, 8, 300);
@@ -195,19 +202,21 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let change = (any::<prop::sample::Index>(), prop_oneof![any::<u8>(), Just(0), Just(0xff), Just(0x80)]);
     let changes = prop::collection::vec(change, 1..12);
     let tail = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
-    (prop::sample::select(&NAMES[..]), changes, tail, any::<bool>()).prop_map(|(name, changes, (from, to), twice)| {
-        let mut bytes = read(name);
-        for (at, value) in changes {
-            // Headers are few and decide most, so half of the changes hit the first one.
-            let len = if value & 1 == 0 { bytes.len().min(160) } else { bytes.len() };
-            bytes[at.index(len)] = value;
-        }
-        if twice {
-            let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
-            bytes.extend_from_within(from.min(to)..from.max(to));
-        }
-        bytes
-    })
+    (prop::sample::select(&NAMES[..]), changes, tail, any::<bool>()).prop_map(
+        |(name, changes, (from, to), twice)| {
+            let mut bytes = read(name);
+            for (at, value) in changes {
+                // Headers are few and decide most, so half of the changes hit the first one.
+                let len = if value & 1 == 0 { bytes.len().min(160) } else { bytes.len() };
+                bytes[at.index(len)] = value;
+            }
+            if twice {
+                let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
+                bytes.extend_from_within(from.min(to)..from.max(to));
+            }
+            bytes
+        },
+    )
 }
 
 proptest! {
