@@ -105,7 +105,7 @@ fn read_class<H: FileHeader<Endian = Endianness>>(bytes: &[u8], at: u64) -> Resu
         section(b".note.nv.tkinfo"),
     );
     let named = sections.iter().filter(|section| {
-        let name = section.name(endian, sections.strings()).unwrap_or_default();
+        let name = sections.section_name(endian, section).unwrap_or_default();
         name.strip_prefix(b".nv_debug_ptx_txt").is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
     });
     let debug_ptx = named.filter_map(|section| section.data(endian, bytes).ok()).collect();
