@@ -1,5 +1,7 @@
 //! Real compilers' PTX, all kernels of it, with several programs: what is woven is undone, verified and assembled.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+
 mod common;
 
 use common::{Ptxas, obeys, probe, testdata, weave};

@@ -4,6 +4,8 @@
 //! proves nothing alone, so each is also undone, verified, and assembled where `ptxas` is on PATH. `BLESS=1 cargo test
 //! -p nt-weave --test golden` writes the `.woven` files anew; review the difference.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+
 mod common;
 
 use common::{Ptxas, obeys, probe, refusals, weave};

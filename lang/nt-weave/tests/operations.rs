@@ -1,5 +1,7 @@
 //! Every operation on every type is woven, keeps the verifier's rules, and assembles.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+
 mod common;
 #[path = "common/operations.rs"]
 mod operations;

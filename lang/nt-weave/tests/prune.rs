@@ -1,5 +1,7 @@
 //! A pruned module holds one kernel and what it needs, and means what it meant.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+
 mod common;
 
 use common::{Ptxas, testdata};

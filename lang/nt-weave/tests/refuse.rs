@@ -1,5 +1,7 @@
 //! What cannot be probed is refused by name, with the place and the way out; the rest is woven all the same.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+
 mod common;
 
 use common::{prepare, probe, refusals, weave};

@@ -1,3 +1,14 @@
 //! Puts a probe into PTX.
 
-fn main() {}
+mod check;
+mod cli;
+mod emit;
+mod list;
+mod manifest;
+mod reproduce;
+mod run;
+mod time;
+
+fn main() -> std::process::ExitCode {
+    nt_cli::main(|args| run::run(&args))
+}

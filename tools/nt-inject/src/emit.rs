@@ -1,0 +1,102 @@
+//! `--emit=plan` and `--emit=spans`: what is put where, and the code that is.
+//!
+//! ```text
+//! kernel fill_blocks
+//!   context nt_ctx: 24 bytes, zero@0 base.block_sched@8 cap.block_sched@16
+//!   map block_sched: warp, records of 16 bytes: end u64@0 elapsed u32@8 cu u32@12, written if bit 31 of cu is set
+//!   site 0: kernel:entry at 33:2
+//!   site 1: kernel:exit at 51:2, before `ret`
+//! ```
+
+use nt_ir::layout::Presence;
+use nt_ir::program::Limit;
+use nt_ptx::syntax::Module;
+use nt_weave::{Fill, Site, UsedMap, Woven, WovenKernel};
+use std::fmt::Write;
+
+/// Context, maps, limits and sites of each kernel.
+pub(crate) fn plan(module: &Module<'_>, woven: &Woven) -> String {
+    let mut out = String::new();
+    for kernel in &woven.kernels {
+        let (major, minor) = kernel.minimum_version;
+        let arch = module.arch().unwrap_or("-");
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "kernel {}", kernel.name);
+        let _ = writeln!(out, "  needs .version {major}.{minor}, target {arch}");
+        let _ = writeln!(out, "  context: {} bytes,{}", kernel.context_size, slots(kernel));
+        for map in &kernel.maps {
+            let _ = writeln!(out, "  map {}: {}", map.name, layout(map));
+        }
+        for limit in &kernel.limits {
+            let Limit::LaunchCycles(cycles) = limit;
+            let _ = writeln!(out, "  exact in launches of less than {cycles} cycles");
+        }
+        for site in &kernel.sites {
+            let _ = writeln!(out, "  site {}: {}", site.id, place(site));
+        }
+    }
+    out
+}
+
+/// The inserted code of each site, under a line that says where it stands.
+pub(crate) fn spans(woven: &Woven) -> String {
+    let mut out = String::new();
+    for kernel in &woven.kernels {
+        for site in &kernel.sites {
+            let (open, close) = (format!("/*nt:{}{{*/", site.id), format!("/*}}nt:{}*/", site.id));
+            let inside = woven.text.split_once(&open).and_then(|(_, rest)| rest.split_once(&close));
+            let code = inside.map_or("", |(code, _)| code).trim();
+            let _ = writeln!(out, "// span {} in {}: {}\n{code}\n", site.id, kernel.name, place(site));
+        }
+    }
+    out
+}
+
+fn slots(kernel: &WovenKernel) -> String {
+    let name = |map: u32| kernel.maps.get(map as usize).map_or("?", |map| map.name.as_str());
+    let mut out = String::new();
+    for slot in &kernel.slots {
+        let at = slot.offset;
+        let _ = match slot.fill {
+            Fill::Zero => write!(out, " zero@{at}"),
+            Fill::Base(map) => write!(out, " base.{}@{at}", name(map)),
+            Fill::Capacity(map) => write!(out, " cap.{}@{at}", name(map)),
+            Fill::Launch => write!(out, " launch@{at}"),
+        };
+    }
+    out
+}
+
+fn layout(map: &UsedMap) -> String {
+    let layout = &map.layout;
+    let mut out = format!("{}, ", map.unit.word());
+    let _ = match layout.columnar {
+        true => write!(out, "columns of {} bytes a unit in all:", layout.stride),
+        false => write!(out, "records of {} bytes:", layout.stride),
+    };
+    for (field, slot) in map.fields.iter().zip(&layout.slots) {
+        let _ = write!(out, " {} {}@{}", field.name, field.ty.word(), slot.offset);
+    }
+    let _ = match layout.presence {
+        Presence::Bit { field, bit } => {
+            let field = map.fields.get(field as usize).map_or("?", |field| field.name.as_str());
+            write!(out, ", written if bit {bit} of {field} is set")
+        }
+        Presence::Byte(slot) => write!(out, ", written if the byte @{} is 1", slot.offset),
+    };
+    out
+}
+
+fn place(site: &Site) -> String {
+    let mut out = format!("{} at {}:{}", site.kind.tracepoint(), site.line, site.column);
+    if !site.opcode.is_empty() {
+        let guard = site.guard.as_ref().map_or_else(String::new, |guard| {
+            format!("@{}{} ", if guard.negated { "!" } else { "" }, guard.register)
+        });
+        let _ = write!(out, ", before `{guard}{}`", site.opcode);
+    }
+    if let Some((file, line)) = &site.source {
+        let _ = write!(out, ", {file}:{line}");
+    }
+    out
+}

@@ -1,0 +1,160 @@
+//! The program as a user meets it: what goes to stdout, what to stderr, and how it ends.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+const MODULE: &str = "\
+.version 8.5
+.target sm_90
+.address_size 64
+
+.visible .entry _Z4gemmPfi(.param .u64 p, .param .u32 n)
+{
+	.reg .pred %p1;
+	setp.eq.u32 %p1, 1, 1;
+	@%p1 ret;
+	ret;
+}
+.visible .entry tail() { ret; }
+";
+
+/// Runs nt-inject over a text on stdin.
+fn inject(arguments: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_nt-inject"))
+        .args(arguments)
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that refuses its command line reads nothing.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn check(arguments: &[&str], stdin: &str, code: i32, said: &[&str]) -> String {
+    let out = inject(arguments, stdin);
+    let (text, words) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+    assert_eq!(out.status.code(), Some(code), "{arguments:?}\n{words}");
+    for part in said {
+        assert!(words.contains(part), "{arguments:?}: `{part}` is not said:\n{words}");
+    }
+    text
+}
+
+#[test]
+fn woven_and_checked() {
+    let woven = check(
+        &["-p", "block_sched"],
+        MODULE,
+        0,
+        &["_Z4gemmPfi: 3 sites", "tail: 2 sites", "block_sched is in 2 kernels, at 5 sites"],
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let (original, probed) = (folder.path().join("o.ptx"), folder.path().join("w.ptx"));
+    std::fs::write(&original, MODULE).unwrap();
+    std::fs::write(&probed, &woven).unwrap();
+    let paths = [original.to_str().unwrap(), probed.to_str().unwrap()];
+    check(&["--check", paths[0], paths[1]], "", 0, &["harmless insertions"]);
+    // A store that went elsewhere, and text of the kernel that changed.
+    std::fs::write(&probed, woven.replace("+8], {", "+24], {")).unwrap();
+    check(&["--check", paths[0], paths[1]], "", 1, &["(V11)"]);
+    std::fs::write(&probed, woven.replace("@%p1 ret", "@!%p1 ret")).unwrap();
+    check(&["--check", paths[0], paths[1]], "", 1, &["(V1)"]);
+    // Woven again it is refused.
+    check(&["-p", "block_sched"], &woven, 1, &["has been woven already"]);
+}
+
+#[test]
+fn nothing_to_do_gives_the_input_back() {
+    assert_eq!(
+        check(&["-p", "block_sched", "-k", "=gem"], MODULE, 4, &["no kernel matched", "`_Z4gemmPfi`"]),
+        MODULE
+    );
+    let text = "map m: array<warp> { t: u64 } warp kernel:\"other*\":exit { m.save(clock()); }";
+    assert_eq!(check(&["-e", text], MODULE, 4, &["0 sites"]), MODULE);
+    check(&["-p", "block_sched"], "", 1, &[".version"]);
+}
+
+#[test]
+fn kernels_are_chosen_by_either_name() {
+    let woven =
+        check(&["-p", "block_sched", "-k", "=gemm(float*, int)"], MODULE, 0, &["_Z4gemmPfi: 3 sites"]);
+    assert!(woven.contains("tail() { ret; }"), "{woven}");
+    let list = check(&["-l"], MODULE, 0, &[]);
+    assert_eq!(
+        list,
+        "kernel\ttracepoint\tsites\tplaces\tname\n\
+         _Z4gemmPfi\tkernel:entry\t1\t8:2\tgemm(float*, int)\n\
+         _Z4gemmPfi\tkernel:exit\t2\t9:2,10:2\tgemm(float*, int)\n\
+         tail\tkernel:entry\t1\t12:26\ttail\n\
+         tail\tkernel:exit\t1\t12:26\ttail\n"
+    );
+}
+
+#[test]
+fn what_is_refused() {
+    check(&[], MODULE, 2, &["no probe given"]);
+    check(&["-p", "block_shed"], MODULE, 2, &["did you mean `block_sched`"]);
+    check(&["-e", "warp kernel:exit { x = 1; }"], MODULE, 1, &["<-e>:1:", "error"]);
+    check(&["-p", "block_sched"], ".version 8.5\n.target sm_90\n.entry k( {\n", 1, &["<stdin>:3:"]);
+    // A kernel of two cannot be probed: the other is woven.
+    let callee = ".func leave() { exit; }\n.entry bad() { call leave, (); ret; }\n";
+    let some = format!("{MODULE}{callee}");
+    let woven = check(&["-p", "block_sched"], &some, 5, &["which holds `exit`", "is in 2 kernels"]);
+    assert!(woven.contains("bad() { call"), "{woven}");
+    check(&["-p", "block_sched", "-k", "=bad"], &some, 1, &["which holds `exit`"]);
+    let json = inject(&["-p", "block_sched", "-k", "=bad", "--diagnostics=json"], &some);
+    let line = String::from_utf8(json.stderr).unwrap();
+    assert!(line.starts_with('{') && line.contains("\"exit-in-callee\""), "{line}");
+}
+
+#[test]
+fn unknown_instructions_pass_through_unless_strict() {
+    let text = MODULE.replace("setp.eq.u32 %p1, 1, 1;", "frobnicate.sync.x7.b32 %p1, [4];");
+    let woven = check(&["-p", "block_sched"], &text, 0, &[]);
+    assert!(woven.contains("frobnicate.sync.x7.b32 %p1, [4];"));
+    check(&["-p", "block_sched", "-v"], &text, 0, &["unknown instruction `frobnicate`"]);
+    check(
+        &["-p", "block_sched", "--strict"],
+        &text,
+        1,
+        &["<stdin>:8:2: error: unknown instruction `frobnicate`"],
+    );
+}
+
+#[test]
+fn stages_are_printed() {
+    let plan = check(&["-p", "block_sched", "--emit=plan", "-k", "gemm"], MODULE, 0, &[]);
+    assert!(plan.contains("site 1: kernel:exit at 9:2, before `@%p1 ret`"), "{plan}");
+    let spans = check(&["-p", "block_sched", "--emit=spans", "-k", "tail"], MODULE, 0, &[]);
+    assert!(spans.starts_with("// span 0 in tail: kernel:entry at 12:26\n.reg .b32 %nt_s_start;"), "{spans}");
+    let ir = check(&["-p", "block_sched", "--emit=ir"], MODULE, 0, &[]);
+    assert!(ir.starts_with("program \"block_sched\"\n"), "{ir}");
+    assert!(check(&["--explain", "V6"], "", 0, &[]).starts_with("V6: "));
+    check(&["--explain", "V99"], "", 4, &["no rule is called"]);
+}
+
+#[test]
+fn a_manifest_is_one_that_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("w.ntm");
+    let named = ["-p", "block_sched", "--manifest", file.to_str().unwrap()];
+    let woven = check(&named, MODULE, 0, &[]);
+    let manifest = nt_trace::Manifest::parse(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(manifest.woven_bytes, woven.len() as u64);
+    assert_eq!(manifest.target, "sm_90");
+    let kernel = &manifest.kernels[0];
+    assert_eq!((kernel.name.as_str(), kernel.context.size), ("_Z4gemmPfi", 24));
+    assert_eq!(
+        kernel.sites.iter().map(|s| (s.line, s.column)).collect::<Vec<_>>(),
+        [(8, 2), (9, 2), (10, 2)]
+    );
+    // With an assembler registers are known on both sides, without one on neither.
+    assert_eq!(kernel.before.is_some(), kernel.after.is_some());
+    let both = check(&["-p", "block_sched", "--manifest", "-"], MODULE, 2, &["standard output"]);
+    assert_eq!(both, "");
+}
