@@ -24,7 +24,7 @@ pub mod syntax;
 mod constant;
 mod edit;
 mod flow;
-mod opcode;
+pub mod opcode;
 mod parse;
 mod resolve;
 mod spell;
