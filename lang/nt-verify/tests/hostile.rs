@@ -1,0 +1,223 @@
+//! Texts that mean harm: whatever comes in, an answer comes out, soon, and it is never yes by accident.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first thing that is wrong")]
+
+use nt_verify::{check, check_pruned};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The woven texts of `good/`, and what they were woven from.
+fn accepted() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/good");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let read = |path| {
+        let woven = std::fs::read_to_string(path).unwrap();
+        (take_away(&woven), woven)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn take_away(woven: &str) -> String {
+    let (mut out, mut rest) = (String::new(), woven);
+    while let Some((before, mark)) = rest.split_once("/*nt:") {
+        out.push_str(before);
+        let (name, inner) = mark.split_once("{*/").unwrap();
+        let (name, hex) = name.split_once(' ').unwrap_or((name, ""));
+        (0..hex.len())
+            .step_by(2)
+            .for_each(|i| out.push(u8::from_str_radix(&hex[i..i + 2], 16).unwrap() as char));
+        rest = inner.split_once(&format!("/*}}nt:{name}*/")).unwrap().1;
+    }
+    out + rest
+}
+
+/// A small kernel with this span before its `ret`, and the kernel.
+fn with_span(span: &str) -> (String, String) {
+    let head = ".version 8.0\n.target sm_90\n.entry k(.param .u64 p";
+    let edit = "/*nt:edit {*/, .param .align 8 .b8 nt_ctx[8] /*nt:ctx prefix=nt_ zero@0:8*//*}nt:edit*/";
+    let body = ") { .reg .pred %p1; ";
+    (format!("{head}{body}ret; }}\n"), format!("{head}{edit}{body}/*nt:0{{*/{span}/*}}nt:0*/ret; }}\n"))
+}
+
+/// The answer, which must not take long: a second for what takes milliseconds, so that a busy machine passes.
+fn answer(original: &str, woven: &str) -> bool {
+    let begun = Instant::now();
+    let accepted = check(original, woven).is_accepted();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?} for {} bytes", begun.elapsed(), woven.len());
+    accepted
+}
+
+#[test]
+fn line_ends_of_every_kind() {
+    for (original, woven) in accepted() {
+        let crlf = |text: &str| text.replace('\n', "\r\n");
+        // The replaced bytes of an edit hold no line end here, so they stay what they are.
+        assert!(answer(&crlf(&original), &crlf(&woven)));
+        // A lone carriage return ends no comment for ptxas, and is not whitespace that inserted text may hold.
+        let cr = |text: &str| text.replace('\n', "\r");
+        assert!(!answer(&cr(&original), &cr(&woven)));
+    }
+}
+
+#[test]
+fn a_module_of_one_line() {
+    for (_, woven) in accepted() {
+        // `*//*` ends one comment and begins another; all of the line comments have a blank behind the slashes.
+        let code = |line: &str| line.split("// ").next().unwrap().to_owned();
+        let woven: Vec<String> = woven.lines().filter(|line| *line != "//").map(code).collect();
+        let woven = woven.join(" ");
+        assert!(!woven.contains("// ") && !woven.contains('\n'));
+        assert!(answer(&take_away(&woven), &woven));
+    }
+}
+
+#[test]
+fn comments_and_strings_that_hold_marks() {
+    let (original, woven) = with_span("{ }");
+    assert!(answer(&original, &woven));
+    for (old, new) in [
+        // A mark that the original holds, in a comment, in a string.
+        ("ret; }", "ret; } /*nt:7{*//*}nt:7*/"),
+        ("ret; }", "ret; } // /*}nt:0*/"),
+        (".entry", ".file 1 \"/*nt:0{*/\"\n.entry"),
+        // What looks like the end of a comment that is none, or opens one over the span.
+        (".reg .pred %p1; ", ".reg .pred %p1; /* "),
+        (".reg .pred %p1; ", ".reg .pred %p1; // "),
+        (".reg .pred %p1; ", ".pragma \""),
+    ] {
+        assert!(!answer(&original.replacen(old, new, 1), &woven.replacen(old, new, 1)), "{new}");
+    }
+    for span in [
+        "{ } /*",
+        "{ } //",
+        "*/ { }",
+        "{ /*nt:1{*/ }",
+        "{ \"/*}nt:0*/\" }",
+        "{ // /*}nt:0*/\n }",
+        "{ /* } */",
+        "/**/{ /**/",
+        "{ } /*/",
+    ] {
+        let (original, woven) = with_span(span);
+        assert!(!answer(&original, &woven), "{span}");
+    }
+    // Comments between tokens are fine where they close.
+    let (original, woven) = with_span("/**/{/* } */}// {\n");
+    assert!(answer(&original, &woven));
+}
+
+#[test]
+fn much_of_everything() {
+    let many = 20_000;
+    // Spans in one gap, in one comment's shadow, empty and not.
+    let (original, _) = with_span("");
+    let body = original.find("ret;").unwrap();
+    let context = original.find(") {").unwrap();
+    let edit = "/*nt:edit {*/, .param .align 8 .b8 nt_ctx[8] /*nt:ctx prefix=nt_ zero@0:8*//*}nt:edit*/";
+    let spans: String = (0..many).map(|n| format!("/*nt:{n}{{*/{{ }}/*}}nt:{n}*/")).collect();
+    assert!(answer(
+        &original,
+        &[&original[..context], edit, &original[context..body], &spans, &original[body..]].concat()
+    ));
+
+    let span = |text: String| {
+        let (original, woven) = with_span(&text);
+        answer(&original, &woven)
+    };
+    assert!(!span("{".repeat(many)));
+    assert!(!span("}".repeat(many)));
+    assert!(!span("{ } ".repeat(many)), "more statements than any probe has");
+    assert!(!span(format!("{{ mov.u32 {}; }}", "{".repeat(many))));
+    assert!(!span(format!("{{ .reg .b32 {}%nt_a; }}", "%nt_a, ".repeat(many))));
+    assert!(!span(format!("{{ .reg .b32 %nt_a<{}>; }}", "9".repeat(many))));
+    assert!(!span(format!("{{ add.u32 {}; }}", "%nt_a, ".repeat(many))));
+    assert!(!span(format!("{{ mov{} %nt_a, 1; }}", ".u32".repeat(many))));
+    assert!(!span(format!("{{ {} }}", "/*".repeat(many))));
+    // As many registers, labels and branches as are allowed at all.
+    let (mut text, mut last) =
+        ("{ .reg .pred %nt_p; setp.eq.u32 %nt_p, 1, 1; .reg .b64 %nt_a<500>; ".to_owned(), String::new());
+    for n in 0..500 {
+        text.push_str(&format!("mov.u64 %nt_a{n}, {n}; "));
+    }
+    for n in 0..3000 {
+        text.push_str(&format!("@%nt_p bra $nt_L{n}; "));
+        last.push_str(&format!("$nt_L{n}: "));
+    }
+    assert!(span(format!("{text}{last}}}")));
+    // Facts that pile up.
+    let mut text = "{ .reg .pred %nt_p, %nt_q; setp.eq.u32 %nt_p, 1, 1; mov.pred %nt_q, %nt_p; ".to_owned();
+    for _ in 0..3000 {
+        text.push_str("setp.eq.and.u32 %nt_p, 1, 1, %nt_q; and.pred %nt_q, %nt_p, %nt_q; ");
+    }
+    assert!(span(text + "}"));
+}
+
+/// Any change to any text: no panic, and the same answer twice.
+#[test]
+fn random_changes_get_an_answer() {
+    const WORDS: [&str; 24] = [
+        "{",
+        "}",
+        "/*nt:1{*/",
+        "/*}nt:1*/",
+        "/*nt:edit {*/",
+        "/*}nt:edit*/",
+        "/*",
+        "*/",
+        "//",
+        "\n",
+        "\r",
+        ";",
+        ":",
+        "@%p1",
+        ".reg",
+        "%nt_a",
+        "$nt_L1",
+        "[nt_ctx+8]",
+        "st.global.u64",
+        "bra",
+        "99999999999999999999",
+        "\"",
+        "\u{e9}",
+        "/*nt:ctx prefix=nt_ ",
+    ];
+    // A linear congruential generator (Knuth's MMIX), so that each run tries the same.
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % below.max(1)
+    };
+    let texts = accepted();
+    for round in 0..4000 {
+        let (original, woven) = &texts[round % texts.len()];
+        let mut changed = woven.clone();
+        for _ in 0..=random(3) {
+            let mut cut = [random(changed.len() + 1), random(changed.len() + 1)];
+            cut.iter_mut().for_each(|at| {
+                while !changed.is_char_boundary(*at) {
+                    *at -= 1;
+                }
+            });
+            cut.sort_unstable();
+            let short = cut[0]..cut[1].min(cut[0] + random(40));
+            let short = if changed.is_char_boundary(short.end) { short } else { cut[0]..cut[0] };
+            match random(3) {
+                0 => changed.replace_range(short, ""),
+                1 => changed.insert_str(cut[0], WORDS[random(WORDS.len())]),
+                _ => {
+                    let copy = changed[short].to_owned();
+                    changed.insert_str(cut[1], &copy);
+                }
+            }
+        }
+        let report = check(original, &changed);
+        assert_eq!(report, check(original, &changed));
+        for violation in report.violations() {
+            assert!(violation.span.end as usize <= changed.len().max(original.len()));
+        }
+        let _ = check(&changed, woven);
+        let _ = check_pruned(&changed, original);
+        let _ = check_pruned(original, &changed);
+    }
+}
