@@ -54,7 +54,6 @@ macro_rules! functions {
 
 functions! {
     needed {
-        cuCtxGetCurrent(*mut Opaque);
         cuCtxGetDevice(*mut c_int);
         cuCtxPopCurrent_v2(*mut Opaque);
         cuCtxPushCurrent_v2(Opaque);
@@ -90,7 +89,6 @@ functions! {
         write_value_first: cuStreamWriteValue64(Opaque, u64, u64, c_uint);
         library_load_data: cuLibraryLoadData(*mut Opaque, *const c_void, *const c_void, *const c_void, c_uint, *const c_void, *const c_void, c_uint);
         library_get_kernel: cuLibraryGetKernel(*mut Opaque, Opaque, *const c_char);
-        kernel_get_function: cuKernelGetFunction(*mut Opaque, Opaque);
         kernel_get_attribute: cuKernelGetAttribute(*mut c_int, c_int, Opaque, c_int);
         kernel_set_attribute: cuKernelSetAttribute(c_int, c_int, Opaque, c_int);
         func_get_param_info: cuFuncGetParamInfo(Opaque, usize, *mut usize, *mut usize);

@@ -218,7 +218,12 @@ fn decide(handle: Opaque, name: *const c_char, caller: usize, look: impl Fn(Opaq
     if found == table::ours(index) {
         found = look(RTLD_NEXT, name);
     }
-    if found.is_null() { NULL } else { table::bind(index, found) as usize }
+    if found.is_null() {
+        return NULL;
+    }
+    let answer = table::bind(index, found);
+    // Where this very look-up has shown which object the driver is.
+    if table::in_driver(caller) { PASS } else { answer as usize }
 }
 
 /// What `dlopen` may keep of its flags.

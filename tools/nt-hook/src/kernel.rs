@@ -92,8 +92,6 @@ pub(crate) struct Twin {
     pub(crate) arch: u32,
     /// The original's parameters.
     pub(crate) params: Vec<Param>,
-    /// Bytes of the context block, a multiple of 8.
-    pub(crate) context: usize,
     /// What stands in it.
     pub(crate) slots: Vec<Slot>,
     /// What a launch's segment holds.

@@ -115,7 +115,6 @@ fn load(
     Ok(Twin {
         arch: context.device.arch,
         params: twin.params,
-        context: size,
         slots: twin.slots,
         maps: twin.maps,
         manifest: twin.manifest,

@@ -53,6 +53,11 @@ pub(crate) extern "C" fn shut_down() {
     STATE.store(DOWN, Ordering::Release);
 }
 
+/// A child of `fork` has none of the driver's threads, and is told so.
+pub(crate) extern "C" fn forget_after_fork() {
+    STATE.store(ASLEEP, Ordering::Release);
+}
+
 /// Whether calls may be made.
 pub(crate) fn check_up() -> Answer {
     match STATE.load(Ordering::Acquire) {

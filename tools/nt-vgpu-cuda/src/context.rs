@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::{Arc, Mutex};
 
 use crate::call::{
-    INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, Objects, bring_up, calls, lock, put, shut_down,
+    INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, Objects, bring_up, calls, forget_after_fork, lock, put, shut_down,
 };
 use crate::{Opaque, stream};
 
@@ -34,6 +34,14 @@ pub(crate) fn need_current() -> Result<usize, crate::Code> {
         0 => Err(INVALID_CONTEXT),
         handle => CONTEXTS.get(handle as Opaque).map(|_| handle).map_err(|_| INVALID_CONTEXT),
     }
+}
+
+unsafe extern "C" {
+    fn pthread_atfork(
+        before: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+    ) -> c_int;
 }
 
 fn set_current(context: Opaque) {
@@ -110,8 +118,11 @@ calls! {
             return Err(crate::call::NOT_INITIALIZED);
         }
         static ONCE: std::sync::Once = std::sync::Once::new();
-        // SAFETY: this library is never unloaded once it is initialised.
-        ONCE.call_once(|| unsafe { _ = libc::atexit(shut_down) });
+        // SAFETY: this library stays loaded once it is initialised.
+        ONCE.call_once(|| unsafe {
+            libc::atexit(shut_down);
+            pthread_atfork(None, None, Some(forget_after_fork));
+        });
         bring_up();
         Ok(())
     }

@@ -62,6 +62,7 @@ fn find(name: *const c_char, version: c_int, flags: u64) -> Result<Opaque, Code>
             let fitting = versions.iter().rfind(|(since, _)| *since <= version);
             fitting.map(|(_, symbol)| *symbol).ok_or(NOT_FOUND)?
         }
+        None if exported(name).is_none() => &format!("{name}_v2"),
         None => name,
     };
     let per_thread = (flags & PER_THREAD != 0).then(|| exported(&format!("{symbol}_ptsz"))).flatten();

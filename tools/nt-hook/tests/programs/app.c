@@ -1,0 +1,333 @@
+// A driver-API program with many ways in and out, for the tests of the hook.
+//
+//     app WAY-IN LIFE [LAUNCHES]
+//
+// It loads a PTX module (from memory that it overwrites and frees at once), launches the kernels `chosen` and `other`
+// LAUNCHES times each from every thread, waits, and says "ok" if every call answered 0. What each argument means stands
+// where it is handled below. With -DLINKED the driver's functions are undefined symbols of the program itself.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef int Result;
+typedef void *Handle;
+typedef unsigned long long Address;
+typedef unsigned U;
+
+typedef Result Launch(Handle, U, U, U, U, U, U, U, Handle, void **, void **);
+typedef struct {
+    U grid[3], block[3], shared;
+    Handle stream;
+    void *attributes;
+    U count;
+} Config;
+
+#define CALLS(X)                                               \
+    X(cuInit, (U))                                             \
+    X(cuDevicePrimaryCtxRetain, (Handle *, int))               \
+    X(cuCtxSetCurrent, (Handle))                               \
+    X(cuModuleLoadData, (Handle *, const void *))              \
+    X(cuModuleGetFunction, (Handle *, Handle, const char *))   \
+    X(cuModuleUnload, (Handle))                                \
+    X(cuLibraryLoadData, (Handle *, const void *, void *, void *, U, void *, void *, U)) \
+    X(cuLibraryGetKernel, (Handle *, Handle, const char *))    \
+    X(cuMemAlloc_v2, (Address *, size_t))                      \
+    X(cuStreamCreate, (Handle *, U))                           \
+    X(cuStreamDestroy_v2, (Handle))                            \
+    X(cuStreamSynchronize, (Handle))                           \
+    X(cuStreamBeginCapture_v2, (Handle, int))                  \
+    X(cuStreamEndCapture, (Handle, Handle *))                  \
+    X(cuCtxSynchronize, (void))                                \
+    X(cuCtxCreate_v2, (Handle *, U, int))                      \
+    X(cuCtxDestroy_v2, (Handle))                               \
+    X(cuFuncSetAttribute, (Handle, int, int))                  \
+    X(cuLaunchKernel, (Handle, U, U, U, U, U, U, U, Handle, void **, void **)) \
+    X(cuLaunchKernelEx, (const Config *, Handle, void **, void **))
+
+#ifdef LINKED
+#define X(name, types) extern Result name types;
+CALLS(X)
+#undef X
+#endif
+#define X(name, types) static Result (*p_##name) types;
+CALLS(X)
+#undef X
+
+static const char PTX[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n"
+    ".visible .entry chosen(.param .u64 out, .param .u32 n) { ret; }\n"
+    ".visible .entry other(.param .u64 out, .param .u32 n) { ret; }\n"
+    ".visible .entry bare() { ret; }\n";
+
+static int bad;
+static void check(Result r, const char *what) {
+    if (r) {
+        bad = 1;
+        printf("%s: %d\n", what, r);
+    }
+}
+#define CALL(name, ...) check(p_##name(__VA_ARGS__), #name)
+
+static int launches = 20;
+static Handle chosen, other, bare, context;
+static Address out;
+
+static void launch_both(Handle stream, int n) {
+    for (int i = 0; i < n; i++) {
+        U count = 1000 + i;
+        void *params[] = {&out, &count};
+        CALL(cuLaunchKernel, chosen, 4, 2, 1, 128, 1, 1, 0, stream, params, 0);
+        CALL(cuLaunchKernel, other, 1, 1, 1, 32, 1, 1, 0, stream, params, 0);
+    }
+}
+
+static void *thread(void *unused) {
+    Handle stream;
+    CALL(cuCtxSetCurrent, context);
+    CALL(cuStreamCreate, &stream, 1);
+    launch_both(stream, launches);
+    CALL(cuStreamSynchronize, stream);
+    return unused;
+}
+
+// The same functions from `cuGetProcAddress`, asked by base name, version and flag.
+static void by_proc_address(Handle driver, const char *way) {
+    typedef Result Get(const char *, void *, int, uint64_t, int *);
+    Get *get = (Get *)dlsym(driver, "cuGetProcAddress_v2");
+    if (!strcmp(way, "proc-itself")) {
+        int status;
+        get("cuGetProcAddress", &get, 12000, 0, &status);
+    }
+    int version = !strcmp(way, "proc-newer") ? 14000 : 12080;
+    uint64_t flags = !strcmp(way, "proc-ptsz") ? 2 : 0;
+#define X(name, types)                                             \
+    {                                                              \
+        char base[64];                                             \
+        int status;                                                \
+        strcpy(base, #name);                                       \
+        char *v2 = strstr(base, "_v2");                            \
+        if (v2) *v2 = 0;                                           \
+        check(get(base, &p_##name, version, flags, &status), base); \
+        if (!p_##name) printf("no %s\n", base), exit(3);           \
+    }
+    CALLS(X)
+#undef X
+}
+
+static void find(const char *way) {
+#ifdef LINKED
+    (void)way;
+    (void)by_proc_address;
+#define X(name, types) p_##name = name;
+    CALLS(X)
+#undef X
+#else
+    Handle driver = 0;
+    if (!strcmp(way, "default")) {
+        // RTLD_DEFAULT sees a driver that was opened for all.
+        if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) printf("%s\n", dlerror()), exit(2);
+        driver = RTLD_DEFAULT;
+    } else if (!strcmp(way, "null")) {
+        if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) printf("%s\n", dlerror()), exit(2);
+        driver = dlopen(NULL, RTLD_NOW);
+    } else if (way[0] == '/') {
+        driver = dlopen(way, RTLD_NOW | RTLD_LOCAL);
+    } else {
+        driver = dlopen("libcuda.so.1", RTLD_NOW | (!strcmp(way, "deepbind") ? RTLD_DEEPBIND : 0));
+    }
+    if (!driver && strcmp(way, "default")) printf("%s\n", dlerror()), exit(2);
+    if (!strncmp(way, "proc", 4)) {
+        by_proc_address(driver, way);
+        return;
+    }
+#define X(name, types)                                    \
+    p_##name = (Result(*) types)dlsym(driver, #name);     \
+    if (!p_##name) printf("no %s: %s\n", #name, dlerror()), exit(3);
+    CALLS(X)
+#undef X
+    // What nobody has must stay what it was.
+    if (dlsym(driver, "cuNope") || !dlerror()) printf("cuNope was found\n"), exit(3);
+#endif
+}
+
+static void load(void) {
+    Handle module;
+    char *text = strdup(PTX);
+    CALL(cuModuleLoadData, &module, text);
+    memset(text, 'x', strlen(text));
+    free(text);
+    CALL(cuModuleGetFunction, &chosen, module, "chosen");
+    CALL(cuModuleGetFunction, &other, module, "other");
+    CALL(cuModuleGetFunction, &bare, module, "bare");
+}
+
+static void start(void) {
+    CALL(cuInit, 0);
+    CALL(cuDevicePrimaryCtxRetain, &context, 0);
+    CALL(cuCtxSetCurrent, context);
+    CALL(cuMemAlloc_v2, &out, 4096);
+    load();
+}
+
+static void late(void) { launch_both(0, 1); }
+
+int main(int argc, char **argv) {
+    const char *way = argc > 1 ? argv[1] : "dlsym", *life = argc > 2 ? argv[2] : "one";
+    if (argc > 3) launches = atoi(argv[3]);
+
+    // A child with an empty environment, which must be ours all the same.
+    if (!strcmp(life, "exec")) {
+        char *words[] = {argv[0], argv[1], "one", argv[3], 0}, *none[] = {0};
+        pid_t child = fork();
+        if (!child) {
+            execve("/proc/self/exe", words, none);
+            _exit(9);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 8;
+    }
+    // Both of them start the driver for themselves.
+    if (!strcmp(life, "fork-first")) {
+        pid_t child = fork();
+        find(way);
+        start();
+        launch_both(0, launches);
+        CALL(cuCtxSynchronize);
+        if (child) waitpid(child, 0, 0);
+        if (child) printf(bad ? "bad\n" : "ok\n");
+        return bad;
+    }
+
+    // Without a driver this says so and ends with 2 or 3.
+    find(way);
+    if (!strcmp(life, "static-destructor")) atexit(late);
+    start();
+
+    if (!strcmp(life, "threads")) {
+        pthread_t threads[8];
+        for (int i = 0; i < 8; i++) pthread_create(&threads[i], 0, thread, 0);
+        for (int i = 0; i < 8; i++) pthread_join(threads[i], 0);
+    } else if (!strcmp(life, "extended")) {
+        U n = 1;
+        void *params[] = {&out, &n};
+        U attribute[16] = {0};
+        Config config = {{4, 2, 1}, {128, 1, 1}, 0, 0, attribute, 1};
+        for (int i = 0; i < launches; i++) CALL(cuLaunchKernelEx, &config, chosen, params, 0);
+    } else if (!strcmp(life, "packed")) {
+        struct {
+            Address out;
+            U n;
+        } buffer = {out, 7};
+        size_t size = sizeof buffer;
+        void *extra[] = {(void *)1, &buffer, (void *)2, &size, 0};
+        for (int i = 0; i < launches; i++) CALL(cuLaunchKernel, chosen, 4, 2, 1, 128, 1, 1, 0, 0, 0, extra);
+    } else if (!strcmp(life, "bare")) {
+        for (int i = 0; i < launches; i++) CALL(cuLaunchKernel, bare, 1, 1, 1, 32, 1, 1, 0, 0, 0, 0);
+    } else if (!strcmp(life, "library")) {
+        Handle library, kernel;
+        U n = 1;
+        void *params[] = {&out, &n};
+        CALL(cuLibraryLoadData, &library, PTX, 0, 0, 0, 0, 0, 0);
+        CALL(cuLibraryGetKernel, &kernel, library, "chosen");
+        for (int i = 0; i < launches; i++) CALL(cuLaunchKernel, kernel, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+    } else if (!strcmp(life, "reload")) {
+        // Handles come back under other meanings.
+        for (int i = 0; i < 5; i++) {
+            Handle module, function;
+            CALL(cuModuleLoadData, &module, PTX);
+            CALL(cuModuleGetFunction, &function, module, i % 2 ? "chosen" : "other");
+            U n = 1;
+            void *params[] = {&out, &n};
+            CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+            CALL(cuCtxSynchronize);
+            CALL(cuModuleUnload, module);
+        }
+    } else if (!strcmp(life, "shared")) {
+        U n = 1;
+        void *params[] = {&out, &n};
+        CALL(cuFuncSetAttribute, chosen, 8, 100000);
+        CALL(cuLaunchKernel, chosen, 4, 2, 1, 128, 1, 1, 90000, 0, params, 0);
+        CALL(cuFuncSetAttribute, chosen, 8, 200000);
+        CALL(cuLaunchKernel, chosen, 4, 2, 1, 128, 1, 1, 150000, 0, params, 0);
+    } else if (!strcmp(life, "capture")) {
+        Handle stream, graph, after;
+        CALL(cuStreamCreate, &stream, 1);
+        CALL(cuStreamCreate, &after, 1);
+        CALL(cuStreamBeginCapture_v2, stream, 0);
+        launch_both(stream, 3);
+        // Another stream's first probed launch makes a pool, in the middle of a capture.
+        launch_both(after, launches);
+        usleep(20000);
+        CALL(cuStreamEndCapture, stream, &graph);
+        CALL(cuStreamSynchronize, after);
+    } else if (!strcmp(life, "contexts")) {
+        for (int i = 0; i < 3; i++) {
+            Handle second;
+            CALL(cuCtxCreate_v2, &second, 0, 0);
+            load();
+            launch_both(0, launches);
+            CALL(cuCtxDestroy_v2, second);
+        }
+    } else if (!strcmp(life, "streams")) {
+        for (int i = 0; i < launches; i++) {
+            Handle stream;
+            CALL(cuStreamCreate, &stream, 1);
+            launch_both(stream, 1);
+            CALL(cuStreamDestroy_v2, stream);
+        }
+    } else if (!strcmp(life, "large")) {
+        // 2^20 blocks, of which a probe keeps 16 MiB.
+        U n = 1;
+        void *params[] = {&out, &n};
+        for (int i = 0; i < launches; i++) CALL(cuLaunchKernel, chosen, 1 << 20, 1, 1, 32, 1, 1, 0, 0, params, 0);
+        CALL(cuCtxSynchronize);
+    } else if (!strcmp(life, "wait-for-line")) {
+        launch_both(0, launches);
+        CALL(cuCtxSynchronize);
+        char line[16];
+        printf("launched\n");
+        fflush(stdout);
+        if (!fgets(line, sizeof line, stdin)) return 4;
+        load();
+        launch_both(0, launches);
+        CALL(cuCtxSynchronize);
+    } else {
+        launch_both(0, launches);
+        if (strcmp(life, "no-wait")) CALL(cuCtxSynchronize);
+    }
+
+    if (!strcmp(life, "fork")) {
+        pid_t child = fork();
+        if (!child) {
+            // CUDA does not work in a child of a process that used it: 3 is the driver's own answer.
+            U n = 1;
+            void *params[] = {&out, &n};
+            for (int i = 0; i < 5; i++)
+                if (p_cuLaunchKernel(chosen, 4, 2, 1, 128, 1, 1, 0, 0, params, 0) != 3) exit(1);
+            exit(0);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        if (status) bad = 1;
+    }
+    printf(bad ? "bad\n" : "ok\n");
+    fflush(stdout);
+    if (!strcmp(life, "_exit")) _exit(bad);
+    if (!strcmp(life, "_Exit")) _Exit(bad);
+    if (!strcmp(life, "quick_exit")) quick_exit(bad);
+    if (!strcmp(life, "kill")) {
+        usleep(100000);
+        kill(getpid(), SIGKILL);
+    }
+    if (!strcmp(life, "abort")) abort();
+    return bad;
+}
