@@ -88,6 +88,11 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
 
     // V13, V14, and V4 for what the original names.
     let kernels = head::edits(&module, woven, &undone, report);
+    for (&index, context) in &kernels {
+        if let Some(kernel) = module.functions.get(index).filter(|function| function.body.is_some()) {
+            report.add_claim(module.at(kernel.name), &context.claim);
+        }
+    }
 
     // V2 for each span; V3 for its text; then all that its statements may and may not do.
     let mut places = Places::new(&module);

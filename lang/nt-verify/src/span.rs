@@ -99,7 +99,7 @@ pub(crate) enum Number {
 
 /// The most statements of a span and the most registers of one: far beyond any probe. They bound what a hostile text
 /// can make the checks cost.
-pub(crate) const MOST_STATEMENTS: usize = 8192;
+pub(crate) const MOST_STATEMENTS: usize = 4096;
 /// See [`MOST_STATEMENTS`].
 pub(crate) const MOST_REGISTERS: usize = 512;
 

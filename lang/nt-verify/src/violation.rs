@@ -1,6 +1,6 @@
 //! What the verifier answers: a list of violations, each with its rule, place and reason.
 
-use crate::Rule;
+use crate::{Claim, Rule};
 use nt_diag::{Diagnostic, Found, Span};
 
 /// One broken rule at one place of the text that was checked.
@@ -28,6 +28,7 @@ impl Violation {
 pub struct Report {
     violations: Vec<Violation>,
     left_out: usize,
+    claims: Vec<(String, Claim)>,
 }
 
 impl Report {
@@ -49,6 +50,11 @@ impl Report {
         self.left_out
     }
 
+    /// The kernels that have a context, by name, and what each claims of it: whoever launches them compares.
+    pub fn claims(&self) -> &[(String, Claim)] {
+        &self.claims
+    }
+
     /// As diagnostics of the text that was checked.
     pub fn to_found(&self) -> Found {
         let mut found = Found::new();
@@ -56,6 +62,11 @@ impl Report {
             found.push(violation.to_diagnostic());
         }
         found
+    }
+
+    /// Adds a kernel's claim.
+    pub(crate) fn add_claim(&mut self, kernel: &str, claim: &Claim) {
+        self.claims.push((kernel.to_owned(), claim.clone()));
     }
 
     /// Adds one.

@@ -81,6 +81,11 @@ fn good_texts_are_accepted() {
         let report = check(&original, &woven);
         assert!(report.is_accepted(), "{name}:\n{}", told(&report));
         assert!(check(&original, &original).is_accepted(), "{name}");
+        // One kernel of each text has the context; a forward declaration is none.
+        let [(kernel, claim)] = report.claims() else { panic!("{name}: {:?}", report.claims()) };
+        assert!(
+            original.contains(&format!(".entry {kernel}")) && woven.contains(&format!("ctx[{}]", claim.size))
+        );
     }
 }
 

@@ -25,6 +25,7 @@ use crate::value::{Content, Facts, Known, Linear, Predicate, Unknown};
 use crate::{Report, Rule};
 use nt_diag::Span;
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 /// What a span may rely on where it stands.
 pub(crate) struct Site<'a> {
@@ -59,7 +60,7 @@ pub(crate) fn judge<'w>(
         visible: HashMap::new(),
         labels: HashMap::new(),
         scopes: Vec::new(),
-        now: Some(Here { contents: Vec::new(), facts: Facts::default() }),
+        now: Some(Here { contents: Rc::default(), facts: Facts::default() }),
         coming: HashMap::new(),
         unknowns: 0,
         // Fact 0 is the guard of the site.
@@ -141,8 +142,8 @@ struct Scope<'w> {
 /// What is known at a place.
 #[derive(Debug, Clone)]
 struct Here {
-    /// By index of [`Judge::registers`]; registers declared since are not assigned.
-    contents: Vec<Content>,
+    /// By index of [`Judge::registers`]; registers declared since are not assigned. Shared until one way writes.
+    contents: Rc<Vec<Content>>,
     facts: Facts,
 }
 
@@ -224,22 +225,23 @@ impl<'w> Judge<'_, 'w> {
         self.stretch += 1;
         if let Some(other) = self.coming.remove(name) {
             self.now = Some(match self.now.take() {
-                Some(here) => self.join(here, other),
+                Some(here) => self.join(here, &other),
                 None => other,
             });
         }
     }
 
     /// What is known where two ways meet.
-    fn join(&mut self, one: Here, other: Here) -> Here {
+    fn join(&mut self, one: Here, other: &Here) -> Here {
         let facts = one.facts.or(&other.facts);
-        let mut others = other.contents.into_iter();
+        if Rc::ptr_eq(&one.contents, &other.contents) {
+            return Here { contents: one.contents, facts };
+        }
         let mut contents = Vec::with_capacity(one.contents.len());
-        for (index, content) in one.contents.into_iter().enumerate() {
-            let other = others.next().unwrap_or(Content::Unassigned);
-            contents.push(match (content, other) {
-                (a, b) if a == b => a,
-                (Content::Assigned(_), Content::Assigned(_)) => {
+        for (index, content) in one.contents.iter().enumerate() {
+            contents.push(match (content, other.contents.get(index)) {
+                (a, Some(b)) if a == b => a.clone(),
+                (Content::Assigned(_), Some(Content::Assigned(_))) => {
                     // Both ways assigned it, something else each.
                     let bits = self.registers.get(index).map_or(0, |register| register.bits);
                     Content::Assigned(self.fresh(bits))
@@ -247,7 +249,7 @@ impl<'w> Judge<'_, 'w> {
                 _ => Content::Unassigned,
             });
         }
-        Here { contents, facts }
+        Here { contents: Rc::new(contents), facts }
     }
 
     fn branch(&mut self, index: usize, operand: &Operand<'w>, during: &During) {
@@ -273,7 +275,7 @@ impl<'w> Judge<'_, 'w> {
         let Some(here) = self.now.take() else { return };
         let taken = Here { contents: here.contents.clone(), facts: during.facts.clone() };
         let taken = match self.coming.remove(label) {
-            Some(other) => self.join(other, taken),
+            Some(other) => self.join(other, &taken),
             None => taken,
         };
         self.coming.insert(label, taken);
@@ -333,6 +335,18 @@ impl<'w> Judge<'_, 'w> {
         }
     }
 
+    /// Says what is in a register from here on.
+    fn put(&mut self, register: usize, content: Content) {
+        if let Some(here) = &mut self.now {
+            let contents = Rc::make_mut(&mut here.contents);
+            // Where another way came in alone, registers that this one declared since are missing.
+            contents.resize(self.registers.len(), Content::Unassigned);
+            if let Some(slot) = contents.get_mut(register) {
+                *slot = content;
+            }
+        }
+    }
+
     /// After a refused instruction: what it would have written counts as assigned, so that one fault is told once.
     fn forgive(&mut self, instruction: &Instruction<'w>) {
         let first = instruction.operands.first().map(|operand| &operand.shape);
@@ -341,9 +355,7 @@ impl<'w> Judge<'_, 'w> {
             && let Some(&Register { bits, .. }) = self.registers.get(register)
         {
             let content = Content::Assigned(self.fresh(bits));
-            if let Some(slot) = self.now.as_mut().and_then(|here| here.contents.get_mut(register)) {
-                *slot = content;
-            }
+            self.put(register, content);
         }
     }
 }

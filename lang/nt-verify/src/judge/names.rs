@@ -52,10 +52,7 @@ impl<'w> Judge<'_, 'w> {
         let index = self.registers.len();
         self.registers.push(register);
         self.visible.insert(name, Visible { register: index, count: None });
-        if let Some(here) = &mut self.now {
-            here.contents.resize(index, Content::Unassigned);
-            here.contents.push(content);
-        }
+        self.put(index, content);
         index
     }
 

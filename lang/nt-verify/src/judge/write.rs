@@ -74,12 +74,7 @@ impl<'w> Judge<'_, 'w> {
             }
             (Some(guard), _) => Content::Where(guard.own(), known),
         };
-        if let Some(here) = &mut self.now {
-            here.contents.resize(self.registers.len(), Content::Unassigned);
-            if let Some(slot) = here.contents.get_mut(index) {
-                *slot = content;
-            }
-        }
+        self.put(index, content);
     }
 
     /// V12: an effect happens only when the instruction at the site does.

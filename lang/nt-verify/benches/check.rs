@@ -1,0 +1,35 @@
+//! How fast a large module is verified: it always is, so it should not be noticed. `cargo bench -p nt-verify`
+
+use divan::{Bencher, counter::BytesCount};
+
+fn main() {
+    divan::main();
+}
+
+/// A woven text of many kernels, and its original.
+#[divan::bench]
+fn kernels(bencher: Bencher<'_, '_>) {
+    let woven = include_str!("../tests/good/block_sched.ptx");
+    let (head, kernel) = woven.split_at(woven.find(".visible").unwrap_or(0));
+    let (mut text, mut original) = (head.to_owned(), head.to_owned());
+    for number in 0..2000 {
+        let mut rest = kernel.replace("scale", &format!("scale_{number}_"));
+        for span in 0..3 {
+            let (old, new) = (format!("nt:{span}"), format!("nt:{}", number * 3 + span));
+            rest = rest
+                .replace(&format!("/*{old}{{"), &format!("/*{new}{{"))
+                .replace(&format!("/*}}{old}*"), &format!("/*}}{new}*"));
+        }
+        text.push_str(&rest);
+        // Spans out; the one edit is an insertion.
+        let mut left = rest.as_str();
+        while let Some((before, mark)) = left.split_once("/*nt:") {
+            original.push_str(before);
+            let closed = mark.split_once("/*}nt:").and_then(|(_, behind)| behind.split_once("*/"));
+            left = closed.map_or("", |(_, behind)| behind);
+        }
+        original.push_str(left);
+    }
+    assert!(nt_verify::check(&original, &text).is_accepted());
+    bencher.counter(BytesCount::of_str(&text)).bench(|| nt_verify::check(&original, &text));
+}
