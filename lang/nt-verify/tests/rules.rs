@@ -2,13 +2,13 @@
 //!
 //! The texts are written by hand, from the manual's sequences and its list of holes, not by the weaver. A file is woven
 //! text; its original is what is left when spans are taken out and edits put back, done here in the simplest way, or
-//! `NAME.original` beside it. Where `ptxas` is at hand (on PATH, or in `NT_PTXAS`), all of `good/` must assemble, and
+//! `NAME.original` beside it. Where `ptxas` is on PATH, all of `good/` must assemble, and
 //! `bad/` must do what its first line says of ptxas: most accept, which is why there is a verifier.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
 
 use nt_verify::{Report, check, explain};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Files of a folder of tests, by name.
@@ -47,13 +47,12 @@ fn told(report: &Report) -> String {
     report.violations().iter().map(|v| format!("{} at {:?}: {}\n", v.rule, v.span, v.message)).collect()
 }
 
-fn ptxas() -> Option<PathBuf> {
-    let named = std::env::var_os("NT_PTXAS").map_or_else(|| "ptxas".into(), PathBuf::from);
-    Command::new(&named).arg("--version").output().ok().filter(|out| out.status.success()).map(|_| named)
+fn has_ptxas() -> bool {
+    Command::new("ptxas").arg("--version").output().is_ok_and(|out| out.status.success())
 }
 
 /// Does ptxas take the text without a word?
-fn assembles(ptxas: &Path, name: &str, text: &str) -> bool {
+fn assembles(name: &str, text: &str) -> bool {
     let folder = std::env::temp_dir().join(format!("nt-verify-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (input, output) = (folder.join(format!("{name}.ptx")), folder.join(format!("{name}.cubin")));
@@ -62,7 +61,7 @@ fn assembles(ptxas: &Path, name: &str, text: &str) -> bool {
     let arch = text
         .split_once("sm_")
         .map_or("", |(_, rest)| rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap());
-    let out = Command::new(ptxas)
+    let out = Command::new("ptxas")
         .arg(format!("-arch=sm_{arch}"))
         .arg(&input)
         .arg("-o")
@@ -117,9 +116,11 @@ fn every_rule_has_a_bad_text() {
 
 #[test]
 fn ptxas_says_what_the_files_say_of_it() {
-    let Some(ptxas) = ptxas() else { return println!("skipped: no ptxas on PATH and none in NT_PTXAS") };
+    if !has_ptxas() {
+        return println!("skipped: no ptxas on PATH, nothing was assembled");
+    }
     for (name, woven) in files("good") {
-        assert!(assembles(&ptxas, &name, &woven), "{name}");
+        assert!(assembles(&name, &woven), "{name}");
     }
     for (name, woven) in files("bad") {
         let first = woven.lines().next().unwrap();
@@ -127,6 +128,6 @@ fn ptxas_says_what_the_files_say_of_it() {
             .rsplit_once("ptxas: ")
             .unwrap_or_else(|| panic!("{name}: first line does not say what ptxas does"))
             .1;
-        assert_eq!(assembles(&ptxas, &name, &woven), says == "accepts", "{name}");
+        assert_eq!(assembles(&name, &woven), says == "accepts", "{name}");
     }
 }

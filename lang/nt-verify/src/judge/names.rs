@@ -73,13 +73,12 @@ impl<'w> Judge<'_, 'w> {
         }
         // `%nt_r<4>` and `%nt_r2` are one name twice, in either order.
         let numbered = |other: &&str| {
-            let digits = other.strip_prefix(name);
-            count.is_some() && digits.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+            other.strip_prefix(name).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
         };
         let clash = self.find(name).is_some()
             || self.visible.contains_key(name)
             || self.labels.contains_key(name)
-            || self.visible.keys().chain(self.labels.keys()).any(numbered);
+            || (count.is_some() && self.visible.keys().chain(self.labels.keys()).any(numbered));
         if clash {
             self.add(Rule::V4, span, format!("`{name}` is declared already where this declaration stands"));
             return None;
