@@ -84,7 +84,11 @@ pub(crate) fn objects() -> impl Iterator<Item = &'static LinkMap> {
 pub(crate) extern "C" fn boot() {
     let libc = objects().filter_map(|map| {
         let name = file_name(map.name);
-        if name.starts_with(b"libc.so.6") || name.starts_with(b"libdl.so.2") { symbol(map, b"dlsym") } else { None }
+        if name.starts_with(b"libc.so.6") || name.starts_with(b"libdl.so.2") {
+            symbol(map, b"dlsym")
+        } else {
+            None
+        }
     });
     let Some(dlsym) = libc.last() else {
         for slot in [&NEXT_DLVSYM, &NEXT_DLOPEN, &NEXT_DLSYM] {

@@ -118,7 +118,8 @@ fn run(process: &'static Process) {
     loop {
         planned_panic("collect");
         for context in pool::contexts() {
-            if context.made_pool().is_some() && !works.iter().any(|work| std::ptr::eq(work.context, context)) {
+            if context.made_pool().is_some() && !works.iter().any(|work| std::ptr::eq(work.context, context))
+            {
                 works.push(Work { context, stages: [None, None], under_way: VecDeque::new() });
             }
         }
@@ -210,7 +211,13 @@ impl Work {
         Some(next)
     }
 
-    fn work(&mut self, driver: &Driver, pool: &Pool, process: &Process, hurry: bool) -> Result<Next, Failure> {
+    fn work(
+        &mut self,
+        driver: &Driver,
+        pool: &Pool,
+        process: &Process,
+        hurry: bool,
+    ) -> Result<Next, Failure> {
         // SAFETY: a context that lives: whoever destroys it waits for us first.
         check("cuCtxSetCurrent", unsafe { (driver.cuCtxSetCurrent)(self.context.handle) })?;
         Ok(self.complete(driver, pool, process)?.min(self.begin(driver, pool, hurry)?))
@@ -253,8 +260,9 @@ impl Work {
         if out.count <= fetching {
             return Ok(if fetching == 0 { Next::Idle } else { Next::Soon });
         }
-        let free = (0..self.stages.len())
-            .find(|&index| !self.under_way.iter().any(|batch| batch.stage.is_some_and(|(used, _)| used == index)));
+        let free = (0..self.stages.len()).find(|&index| {
+            !self.under_way.iter().any(|batch| batch.stage.is_some_and(|(used, _)| used == index))
+        });
         let Some(index) = free else { return Ok(Next::Soon) };
 
         let ready = (fetching..out.count.min(fetching + MOST)).map(|i| (out.oldest + i) % pool.slots.len());
@@ -272,7 +280,8 @@ impl Work {
         }
 
         // As many as the stage holds; a first one that is too large for it gets a larger stage.
-        let largest = ready.iter().find(|(_, used, _)| *used).map_or(0, |(_, _, first)| first.segment.len as usize);
+        let largest =
+            ready.iter().find(|(_, used, _)| *used).map_or(0, |(_, _, first)| first.segment.len as usize);
         let stage = match self.stages.get_mut(index) {
             Some(Some(stage)) if stage.len() >= largest => stage,
             Some(slot) => {
@@ -367,7 +376,9 @@ impl Stage {
             }
             if let Some(slot) = pool.slots.get(fetched.slot) {
                 // SAFETY: our stream, and our event, recorded by the launching thread.
-                check("cuStreamWaitEvent", unsafe { (driver.cuStreamWaitEvent)(pool.stream, slot.event, 0) })?;
+                check("cuStreamWaitEvent", unsafe {
+                    (driver.cuStreamWaitEvent)(pool.stream, slot.event, 0)
+                })?;
             }
         }
         // Segments that lie side by side, as they do but for the ring's end, leave in one copy.
@@ -375,7 +386,9 @@ impl Stage {
         for (fetched, at) in used {
             let segment = fetched.launched.segment;
             match runs.last_mut() {
-                Some((offset, _, len)) if *offset + *len as u64 == segment.offset => *len += segment.len as usize,
+                Some((offset, _, len)) if *offset + *len as u64 == segment.offset => {
+                    *len += segment.len as usize;
+                }
                 _ => runs.push((segment.offset, at, segment.len as usize)),
             }
         }

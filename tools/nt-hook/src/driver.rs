@@ -103,7 +103,9 @@ pub(crate) fn get() -> Option<&'static Driver> {
     static DRIVER: OnceLock<Option<Driver>> = OnceLock::new();
     let found = DRIVER.get_or_init(|| {
         let handle = table::driver_handle()?;
-        Driver::find(handle).map_err(|name| notes::say(format!("the driver lacks {name}: nothing was probed"))).ok()
+        Driver::find(handle)
+            .map_err(|name| notes::say(format!("the driver lacks {name}: nothing was probed")))
+            .ok()
     });
     found.as_ref()
 }

@@ -200,12 +200,22 @@ extern "C" fn decide_dlsym(handle: Opaque, name: *const c_char, _: usize, caller
     decide(handle, name, caller, boot::dlsym)
 }
 
-extern "C" fn decide_dlvsym(handle: Opaque, name: *const c_char, version: *const c_char, caller: usize) -> usize {
+extern "C" fn decide_dlvsym(
+    handle: Opaque,
+    name: *const c_char,
+    version: *const c_char,
+    caller: usize,
+) -> usize {
     decide(handle, name, caller, |handle, name| boot::dlvsym(handle, name, version))
 }
 
 /// Whether a name is ours to answer: [`PASS`], [`NULL`], or the answer. No allocation, no lock.
-fn decide(handle: Opaque, name: *const c_char, caller: usize, look: impl Fn(Opaque, &CStr) -> Opaque) -> usize {
+fn decide(
+    handle: Opaque,
+    name: *const c_char,
+    caller: usize,
+    look: impl Fn(Opaque, &CStr) -> Opaque,
+) -> usize {
     // SAFETY: the naked entry saw that it is not null; a name ends in a NUL.
     let name = unsafe { CStr::from_ptr(name) };
     let Some(index) = table::find(name) else { return PASS };

@@ -107,7 +107,8 @@ impl Environment {
             }
         }
         let hook = env::HOOK.get();
-        let others = preload.split(|&c| c == b':' || c == b' ').filter(|path| !path.is_empty() && *path != hook);
+        let others =
+            preload.split(|&c| c == b':' || c == b' ').filter(|path| !path.is_empty() && *path != hook);
         let mut first = true;
         let mut line = |path: &[u8]| {
             let before: &[u8] = if std::mem::take(&mut first) { b"LD_PRELOAD=" } else { b":" };
@@ -167,7 +168,8 @@ fn fits(path: Text) -> bool {
             }
             if header[..4] == INTERPRETER.to_le_bytes() {
                 let offset = u64::from_le_bytes([
-                    header[8], header[9], header[10], header[11], header[12], header[13], header[14], header[15],
+                    header[8], header[9], header[10], header[11], header[12], header[13], header[14],
+                    header[15],
                 ]);
                 let mut loader = [0u8; 24];
                 return !read(&mut loader, offset) || !loader.windows(7).any(|part| part == b"ld-musl");

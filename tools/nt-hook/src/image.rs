@@ -62,8 +62,10 @@ unsafe fn elf(image: *const u8) -> Option<u64> {
             return None;
         }
         let (segments, sections) = (at::<u64>(image, 32), at::<u64>(image, 40));
-        let (segment_size, segment_count) = (u64::from(at::<u16>(image, 54)), u64::from(at::<u16>(image, 56)));
-        let (section_size, section_count) = (u64::from(at::<u16>(image, 58)), u64::from(at::<u16>(image, 60)));
+        let (segment_size, segment_count) =
+            (u64::from(at::<u16>(image, 54)), u64::from(at::<u16>(image, 56)));
+        let (section_size, section_count) =
+            (u64::from(at::<u16>(image, 58)), u64::from(at::<u16>(image, 60)));
         if (segment_count != 0 && segment_size < 56) || (section_count != 0 && section_size < 64) {
             return None;
         }

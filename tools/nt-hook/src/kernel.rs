@@ -111,7 +111,7 @@ pub(crate) enum Code {
         /// With its NUL.
         image: Vec<u8>,
         /// (context, function) pairs; 0 where there is none yet.
-        loaded: [(AtomicUsize, AtomicUsize); 16],
+        loaded: Box<[(AtomicUsize, AtomicUsize); 16]>,
     },
 }
 
@@ -202,7 +202,8 @@ impl Kernel {
 }
 
 /// Stands for every handle that we never saw given out.
-pub(crate) static UNKNOWN: Kernel = Kernel::with_name("", u32::MAX, u32::MAX, State::Unselected, String::new());
+pub(crate) static UNKNOWN: Kernel =
+    Kernel::with_name("", u32::MAX, u32::MAX, State::Unselected, String::new());
 
 static KERNELS: Mutex<BTreeMap<(u32, &'static str), &'static Kernel>> = Mutex::new(BTreeMap::new());
 

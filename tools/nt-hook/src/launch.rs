@@ -196,7 +196,9 @@ fn probe(
 
 #[cold]
 fn quietly_fall(kernel: &Kernel, code: Code) {
-    crate::quiet::guard(|| kernel.fall(format!("its twin could not be launched: {}", kernel::code_text(code))));
+    crate::quiet::guard(|| {
+        kernel.fall(format!("its twin could not be launched: {}", kernel::code_text(code)));
+    });
 }
 
 /// Which launches this one is known to stand behind.

@@ -64,7 +64,11 @@ fn keep(out: *mut Opaque, bytes: impl FnOnce() -> Option<Vec<u8>>) {
                     Some(Ok(kernels)) => Module {
                         image: kernels.image,
                         selected: kernels.selected,
-                        reason: if kernels.reason.is_empty() { "not selected".into() } else { kernels.reason },
+                        reason: if kernels.reason.is_empty() {
+                            "not selected".into()
+                        } else {
+                            kernels.reason
+                        },
                         handles: Mutex::default(),
                     },
                     Some(Err(error)) => {
@@ -119,7 +123,11 @@ fn give_out(out: *mut Opaque, from: Opaque, name: *const c_char, kind: HandleKin
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
         match module(from) {
             Some(module) => module.tie(handle, &name, kind),
-            None => kernel::tie(handle, kind, kernel::kernel(UNSEEN, &name, false, "its module was not seen loaded")),
+            None => kernel::tie(
+                handle,
+                kind,
+                kernel::kernel(UNSEEN, &name, false, "its module was not seen loaded"),
+            ),
         }
     });
 }
@@ -140,7 +148,8 @@ fn unload(handle: Opaque, call: impl FnOnce() -> Code) -> Code {
         if let Some(module) = module(handle) {
             let handles = lock(&module.handles);
             taken = handles.functions.iter().map(|&function| (function, kernel::untie(function))).collect();
-            modules = handles.modules.iter().chain([&(handle as usize)]).map(|&m| (m, MODULES.take(m))).collect();
+            modules =
+                handles.modules.iter().chain([&(handle as usize)]).map(|&m| (m, MODULES.take(m))).collect();
         }
     });
     let code = call();
@@ -166,7 +175,9 @@ pub(crate) fn resolve(handle: Opaque) -> &'static Kernel {
         let (mut from, mut name) = (std::ptr::null_mut(), std::ptr::null());
         // SAFETY: each writes one pointer; a handle that is none gives an error.
         unsafe {
-            if driver.func_get_module?(&raw mut from, handle) != 0 || driver.func_get_name?(&raw mut name, handle) != 0 {
+            if driver.func_get_module?(&raw mut from, handle) != 0
+                || driver.func_get_name?(&raw mut name, handle) != 0
+            {
                 return None;
             }
         }
@@ -256,7 +267,8 @@ hook!(cuKernelSetAttribute(attribute: c_int, value: c_int, kernel: Opaque, devic
     then guard(|| repeat(kernel, attribute, value)));
 
 fn repeat(handle: Opaque, attribute: c_int, value: c_int) {
-    let Some((twin, driver)) = kernel::of(handle).and_then(|(kernel, _)| kernel.twin().zip(driver::get())) else {
+    let Some((twin, driver)) = kernel::of(handle).and_then(|(kernel, _)| kernel.twin().zip(driver::get()))
+    else {
         return;
     };
     crate::prepare::set_attribute(driver, twin, attribute, value);

@@ -46,7 +46,8 @@ pub(crate) fn greet() -> Result<(Connection, Settings), String> {
     let failed = |error: io::Error| format!("nt-run could not be reached: {error}");
     let socket = UnixStream::connect(folder().join("sock")).map_err(failed)?;
     let mut connection = Connection { socket: OwnFd::new(socket.into()).map_err(failed)?, serial: 0 };
-    let exe = std::fs::read_link("/proc/self/exe").map(|path| path.into_os_string().into_vec()).unwrap_or_default();
+    let exe =
+        std::fs::read_link("/proc/self/exe").map(|path| path.into_os_string().into_vec()).unwrap_or_default();
     let hello = Hello { protocol: PROTOCOL, pid: std::process::id(), start: start_ticks(), exe };
     let (settings, _): (Settings, _) = connection.ask(&hello, None).map_err(failed)?;
     if settings.protocol == PROTOCOL {
@@ -61,7 +62,10 @@ pub(crate) fn start_ticks() -> u64 {
     let stat = std::fs::read("/proc/self/stat").unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
     // The second field is the program's name in parentheses, and may hold anything.
-    stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(19)).and_then(|n| n.parse().ok()).unwrap_or(0)
+    stat.rsplit_once(") ")
+        .and_then(|(_, rest)| rest.split(' ').nth(19))
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0)
 }
 
 impl Connection {
@@ -93,7 +97,11 @@ impl Connection {
         self.send(&bye.message(self.serial), None, Deadline::after_ms(1000))
     }
 
-    fn ask<Q: Body, A: Body>(&mut self, question: &Q, file: Option<&OwnedFd>) -> io::Result<(A, Option<OwnedFd>)> {
+    fn ask<Q: Body, A: Body>(
+        &mut self,
+        question: &Q,
+        file: Option<&OwnedFd>,
+    ) -> io::Result<(A, Option<OwnedFd>)> {
         let (head, body, file) = self.question(question, file)?;
         if head.kind == A::KIND {
             Ok((decode(&body)?, file))
@@ -138,7 +146,8 @@ impl Connection {
                 _ => header.msg_controllen = 0,
             }
             // SAFETY: the header points at `iov` and `control`, which live here. MSG_NOSIGNAL: no SIGPIPE.
-            let n = unsafe { libc::sendmsg(socket, &raw const header, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+            let n =
+                unsafe { libc::sendmsg(socket, &raw const header, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
             sent += progress(n)?;
         }
         Ok(())
@@ -151,10 +160,13 @@ impl Connection {
         while got < bytes.len() {
             wait_for(socket, libc::POLLIN, deadline)?;
             let mut control = Control::new();
-            let mut iov = libc::iovec { iov_base: bytes[got..].as_mut_ptr().cast(), iov_len: bytes.len() - got };
+            let mut iov =
+                libc::iovec { iov_base: bytes[got..].as_mut_ptr().cast(), iov_len: bytes.len() - got };
             let mut header = control.header(&mut iov);
             // SAFETY: as above.
-            let n = unsafe { libc::recvmsg(socket, &raw mut header, libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT) };
+            let n = unsafe {
+                libc::recvmsg(socket, &raw mut header, libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT)
+            };
             if n == 0 {
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "nt-run is gone"));
             }
@@ -264,7 +276,8 @@ fn read_file(fd: RawFd, size: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::last_os_error());
     }
     // A false size may not make us allocate: the file must be as long.
-    let size = usize::try_from(size).ok().filter(|&size| stat.st_size >= 0 && size as u64 <= stat.st_size as u64);
+    let size =
+        usize::try_from(size).ok().filter(|&size| stat.st_size >= 0 && size as u64 <= stat.st_size as u64);
     let size = size.ok_or_else(|| broken("a module shorter than it should be"))?;
     let mut bytes = vec![0; size + 1];
     let mut got = 0;

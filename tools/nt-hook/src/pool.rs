@@ -293,7 +293,10 @@ impl Pool {
         // The program's streams do not wait for ours, so this must be done before the first segment is used.
         // SAFETY: our own memory and stream.
         unsafe {
-            check((driver.cuMemsetD32Async)(base, 0, (ring.bytes() / 4) as usize, stream), "cuMemsetD32Async")?;
+            check(
+                (driver.cuMemsetD32Async)(base, 0, (ring.bytes() / 4) as usize, stream),
+                "cuMemsetD32Async",
+            )?;
             check((driver.cuStreamSynchronize)(stream), "cuStreamSynchronize")?;
         }
         let (broken, stuck) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
@@ -340,7 +343,10 @@ fn retire(which: impl Fn(&Context) -> bool) {
         for context in contexts().filter(|context| which(context)) {
             context.retiring.store(true, Ordering::Release);
             collect::nudge();
-            while context.made_pool().is_some() && collect::running() && !context.retired.load(Ordering::Acquire) {
+            while context.made_pool().is_some()
+                && collect::running()
+                && !context.retired.load(Ordering::Acquire)
+            {
                 if deadline.passed() {
                     notes::say("a context ended before its last launches were collected".into());
                     break;
@@ -376,4 +382,3 @@ endings! {
     cuStreamDestroy(stream: Opaque) { STREAMS_DESTROYED.fetch_add(1, Ordering::AcqRel); }
     cuStreamDestroy_v2(stream: Opaque) { STREAMS_DESTROYED.fetch_add(1, Ordering::AcqRel); }
 }
-

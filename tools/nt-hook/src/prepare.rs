@@ -82,31 +82,23 @@ fn load(
             Fill::Base(map) | Fill::Capacity(map) => map as usize,
             Fill::Zero | Fill::Launch => 0,
         };
-        slot.offset % 8 == 0 && slot.offset as usize + 8 <= size && (map == 0 || map < twin.maps.len())
+        slot.offset.is_multiple_of(8) && slot.offset as usize + 8 <= size && (map == 0 || map < twin.maps.len())
     };
     if twin.params.len() > launch::PARAMS
         || twin.maps.len() > MAPS
         || size > launch::CONTEXT
-        || size % 8 != 0
+        || !size.is_multiple_of(8)
         || !twin.slots.iter().all(fits)
-        || (twin.maps.is_empty() && twin.slots.iter().any(|slot| matches!(slot.fill, Fill::Base(_) | Fill::Capacity(_))))
+        || (twin.maps.is_empty()
+            && twin.slots.iter().any(|slot| matches!(slot.fill, Fill::Base(_) | Fill::Capacity(_))))
     {
         return Err("its layout is larger than the hook can hold".into());
     }
-    let code = match (driver.library_load_data, driver.library_get_kernel) {
-        (Some(load), Some(get)) => {
-            let (mut library, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
-            let (none, name) = (std::ptr::null(), c_name(kernel)?);
-            // SAFETY: a whole module, with a NUL behind it; each call writes one handle.
-            unsafe {
-                refuse(load(&raw mut library, image.as_ptr().cast(), none, none, 0, none, none, 0))?;
-                refuse(get(&raw mut function, library, name.as_ptr()))?;
-            }
-            Code::Library(function)
-        }
-        _ => {
+    let code = match load_library(kernel, &image, driver)? {
+        Some(function) => Code::Library(function),
+        None => {
             let function = load_module(kernel, &image, context, driver)?;
-            let loaded: [(AtomicUsize, AtomicUsize); 16] = Default::default();
+            let loaded: Box<[(AtomicUsize, AtomicUsize); 16]> = Box::default();
             loaded[0].1.store(function as usize, Ordering::Relaxed);
             loaded[0].0.store(context.handle as usize, Ordering::Release);
             Code::Modules { image, loaded }
@@ -126,11 +118,30 @@ fn c_name(kernel: &Kernel) -> Result<CString, String> {
     CString::new(kernel.name).map_err(|_| "its name holds a NUL".into())
 }
 
+/// A kernel of a library, good in every context; `None` where there are no libraries (before driver 12.0).
+fn load_library(kernel: &Kernel, image: &[u8], driver: &Driver) -> Result<Option<Opaque>, String> {
+    const NOT_SUPPORTED: crate::Code = 801;
+    let (Some(load), Some(get)) = (driver.library_load_data, driver.library_get_kernel) else {
+        return Ok(None);
+    };
+    let (mut library, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let (none, name) = (std::ptr::null(), c_name(kernel)?);
+    // SAFETY: a whole module, with a NUL behind it; each call writes one handle.
+    unsafe {
+        match load(&raw mut library, image.as_ptr().cast(), none, none, 0, none, none, 0) {
+            NOT_SUPPORTED => return Ok(None),
+            code => refuse(code)?,
+        }
+        refuse(get(&raw mut function, library, name.as_ptr()))?;
+    }
+    Ok(Some(function))
+}
+
 fn load_module(kernel: &Kernel, image: &[u8], context: &Context, driver: &Driver) -> Result<Opaque, String> {
     let name = c_name(kernel)?;
     let _current = pool::Current::new(driver, context.handle).ok_or("its context cannot be made current")?;
     let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: as in `load`.
+    // SAFETY: as in `load_library`.
     unsafe {
         refuse((driver.cuModuleLoadData)(&raw mut module, image.as_ptr().cast()))?;
         refuse((driver.cuModuleGetFunction)(&raw mut function, module, name.as_ptr()))?;
@@ -144,7 +155,12 @@ fn refuse(code: crate::Code) -> Result<(), String> {
 
 impl Twin {
     /// What is launched in a context.
-    pub(crate) fn function(&self, kernel: &'static Kernel, context: &Context, driver: &Driver) -> Option<Opaque> {
+    pub(crate) fn function(
+        &self,
+        kernel: &'static Kernel,
+        context: &Context,
+        driver: &Driver,
+    ) -> Option<Opaque> {
         let Code::Modules { image, loaded } = &self.code else {
             let Code::Library(function) = self.code else { return None };
             return Some(function);
@@ -172,7 +188,9 @@ impl Twin {
 
 /// The layout that the parent has read from the PTX against what the driver says of the original (12.4 and later).
 fn compare_params(twin: &Twin, handle: Opaque, kind: HandleKind, driver: &Driver) -> Result<(), String> {
-    let Some(info) = driver.func_get_param_info.filter(|_| kind == HandleKind::Function) else { return Ok(()) };
+    let Some(info) = driver.func_get_param_info.filter(|_| kind == HandleKind::Function) else {
+        return Ok(());
+    };
     let ask = |index| {
         let (mut offset, mut size) = (0, 0);
         // SAFETY: writes two sizes; an index too large gives an error.
@@ -207,7 +225,9 @@ fn copy_attributes(
         let Some(wanted) = get_attribute(driver, handle, kind, attribute, context) else { continue };
         let (twin_handle, twin_kind) = match &twin.code {
             Code::Library(kernel) => (*kernel, HandleKind::Kernel),
-            Code::Modules { loaded, .. } => (loaded[0].1.load(Ordering::Relaxed) as Opaque, HandleKind::Function),
+            Code::Modules { loaded, .. } => {
+                (loaded[0].1.load(Ordering::Relaxed) as Opaque, HandleKind::Function)
+            }
         };
         if get_attribute(driver, twin_handle, twin_kind, attribute, context) == Some(wanted) {
             continue;
@@ -247,14 +267,18 @@ pub(crate) fn set_attribute(driver: &Driver, twin: &Twin, attribute: c_int, valu
             // SAFETY: writes one int; then passes plain values.
             unsafe {
                 (driver.cuCtxGetDevice)(&raw mut device) == 0
-                    && driver.kernel_set_attribute.is_some_and(|set| set(attribute, value, *kernel, device) == 0)
+                    && driver
+                        .kernel_set_attribute
+                        .is_some_and(|set| set(attribute, value, *kernel, device) == 0)
             }
         }
         Code::Modules { loaded, .. } => {
             let functions = loaded.iter().map(|(_, function)| function.load(Ordering::Acquire));
             let mut functions = functions.filter(|&function| function != 0);
             // SAFETY: functions that were loaded and are never unloaded.
-            functions.all(|function| unsafe { (driver.cuFuncSetAttribute)(function as Opaque, attribute, value) == 0 })
+            functions.all(|function| unsafe {
+                (driver.cuFuncSetAttribute)(function as Opaque, attribute, value) == 0
+            })
         }
     }
 }

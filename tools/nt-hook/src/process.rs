@@ -90,7 +90,8 @@ fn begin() -> Process {
             (None, Settings::default())
         }
     };
-    let trace = Trace::create().map_err(|error| notes::say(format!("no trace file could be made: {error}"))).ok();
+    let trace =
+        Trace::create().map_err(|error| notes::say(format!("no trace file could be made: {error}"))).ok();
     exit::register();
     let mode = if connection.is_some() && trace.is_some() { ACTIVE } else { PASSIVE };
     MODE.store(mode, Ordering::Release);

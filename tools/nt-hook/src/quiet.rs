@@ -48,7 +48,8 @@ impl SignalsBlocked {
     /// Blocks them.
     pub(crate) fn new() -> Self {
         // SAFETY: plain data that the calls fill.
-        let (mut all, mut old): (libc::sigset_t, libc::sigset_t) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let (mut all, mut old): (libc::sigset_t, libc::sigset_t) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         // SAFETY: both sets are ours.
         unsafe {
             libc::sigfillset(&raw mut all);

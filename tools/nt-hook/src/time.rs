@@ -62,5 +62,7 @@ pub(crate) fn wait(word: &AtomicU32, value: u32, time: Duration) {
 /// Wakes who sleeps on `word`.
 pub(crate) fn wake(word: &AtomicU32) {
     // SAFETY: the kernel uses the word's address as a name.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX) };
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX)
+    };
 }

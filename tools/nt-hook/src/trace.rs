@@ -63,7 +63,10 @@ impl Trace {
             exe: std::fs::read_link("/proc/self/exe")
                 .map(|exe| exe.to_string_lossy().into_owned())
                 .unwrap_or_default(),
-            command: command.split(|&c| c == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
+            command: command
+                .split(|&c| c == 0)
+                .map(|word| String::from_utf8_lossy(word).into_owned())
+                .collect(),
             version: concat!("nt ", env!("CARGO_PKG_VERSION")).into(),
         };
         let file = OwnFd::new(file.into())?;
@@ -170,4 +173,3 @@ fn write_at(fd: RawFd, pieces: &[&[u8]], offset: u64) -> io::Result<usize> {
     let n = unsafe { libc::pwritev(fd, iov.as_ptr(), iov.len() as libc::c_int, offset.cast_signed()) };
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
-

@@ -1,4 +1,5 @@
 //! Whatever goes wrong on our side, the program runs as it would without us, and the trace says why.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first thing that is wrong")]
 
 mod common;
 
@@ -59,7 +60,11 @@ fn a_twin_that_is_noise() {
 /// Everything runs twice at most: the twin is asked once and then never again.
 #[test]
 fn a_twin_out_of_resources() {
-    let run = check(Fate::default(), "twin-launch=701", "its twin could not be launched: error 701 (out of resources)");
+    let run = check(
+        Fate::default(),
+        "twin-launch=701",
+        "its twin could not be launched: error 701 (out of resources)",
+    );
     assert_eq!(run.logged("refused"), 1);
 }
 
@@ -152,7 +157,11 @@ fn panics() {
 
 #[test]
 fn no_memory_for_a_pool() {
-    check(Fate::default(), "no-memory=65536", "no pool for probes could be made: cuMemAlloc: error 2 (out of memory)");
+    check(
+        Fate::default(),
+        "no-memory=65536",
+        "no pool for probes could be made: cuMemAlloc: error 2 (out of memory)",
+    );
 }
 
 /// Less than was wanted is taken when there is no more.

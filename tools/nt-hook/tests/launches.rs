@@ -1,4 +1,5 @@
 //! What a probed launch is made of: arguments, context block, segments, frames.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first thing that is wrong")]
 
 mod common;
 
@@ -136,10 +137,12 @@ fn kernels_of_libraries() {
 
 #[test]
 fn without_libraries_the_twin_is_a_module_a_context() {
-    let run = run("one", 5, "no-libraries", Fate::default());
-    // The driver has the calls and refuses them, so that the kernel falls, with the driver's own word.
-    assert_eq!(run.trace().count("chosen"), (5, 0, 0));
-    assert!(run.trace().reason("chosen").contains("error 801"));
+    // The program's own loads, and one of the twin in each context that launches it.
+    for (life, each, loads) in [("one", 20, 1 + 1), ("contexts", 60, 4 + 3)] {
+        let run = run(life, 20, "no-libraries,scribble", Fate::default());
+        assert_eq!(run.trace().count("chosen"), (each, each, each), "{life}");
+        assert_eq!(run.logged("load"), loads, "{life}");
+    }
 }
 
 #[test]
@@ -223,7 +226,8 @@ fn back_pressure() {
 #[test]
 fn several_maps_lie_one_behind_the_other() {
     let bend = |twin: &mut nt_wire::message::Twin| {
-        twin.maps = vec![MapShape { unit: Unit::Warp, stride: 16 }, MapShape { unit: Unit::Thread, stride: 5 }];
+        twin.maps =
+            vec![MapShape { unit: Unit::Warp, stride: 16 }, MapShape { unit: Unit::Thread, stride: 5 }];
         twin.slots = vec![
             Slot { offset: 0, fill: Fill::Base(0) },
             Slot { offset: 8, fill: Fill::Capacity(0) },

@@ -1,5 +1,6 @@
 //! Ways in × lives: whichever way a program finds the driver, whatever becomes of its process, each launch is counted
 //! once, each launch of the selected kernel is probed and collected, and the program notices nothing.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first thing that is wrong")]
 
 mod common;
 

@@ -5,7 +5,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::{Arc, Mutex};
 
 use crate::call::{
-    INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, Objects, bring_up, calls, forget_after_fork, lock, put, shut_down,
+    INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, Objects, bring_up, calls, forget_after_fork, lock, put,
+    shut_down,
 };
 use crate::{Opaque, stream};
 
@@ -76,24 +77,21 @@ fn reset_primary() {
 
 fn attribute(number: c_int) -> Option<c_int> {
     Some(match number {
-        1 => 1024,                  // threads a block
-        2 | 3 => 1024,              // block x, y
-        4 => 64,                    // block z
-        5 => c_int::MAX,            // grid x
-        6 | 7 => 65_535,            // grid y, z
-        8 => 49_152,                // shared memory a block
-        10 => 32,                   // lanes a warp
-        13 => 1_980_000,            // SM clock, kHz
-        16 => 132,                  // multiprocessors
-        36 => 2_619_000,            // memory clock, kHz
-        39 => 2048,                 // threads a multiprocessor
-        41 => 1,                    // unified addressing
-        75 => 9,                    // compute capability
+        1..=3 => 1024,   // threads a block; block x, y
+        4 => 64,         // block z
+        5 => c_int::MAX, // grid x
+        6 | 7 => 65_535, // grid y, z
+        8 => 49_152,     // shared memory a block
+        10 => 32,        // lanes a warp
+        13 => 1_980_000, // SM clock, kHz
+        16 => 132,       // multiprocessors
+        36 => 2_619_000, // memory clock, kHz
+        39 => 2048,      // threads a multiprocessor
+        75 => 9,         // compute capability
         76 => 0,
-        81 => 233_472,              // shared memory a multiprocessor
-        95 => 1,                    // cooperative launch
-        97 => 232_448,              // shared memory a block, opted in
-        92 | 93 => 1,               // stream memory operations, 64 bits wide
+        81 => 233_472,          // shared memory a multiprocessor
+        97 => 232_448,          // shared memory a block, opted in
+        41 | 92 | 93 | 95 => 1, // unified addressing, stream memory operations (64 bits wide), cooperative launch
         _ => return None,
     })
 }

@@ -53,7 +53,10 @@ pub(crate) fn ptx(text: &str) -> Vec<Entry> {
         let params = params.split(',').filter_map(|param| {
             let (ty, name) = param.trim().rsplit_once(char::is_whitespace)?;
             let words: Vec<&str> = ty.split_whitespace().collect();
-            let align = words.iter().position(|&word| word == ".align").and_then(|at| words.get(at + 1)?.parse().ok());
+            let align = words
+                .iter()
+                .position(|&word| word == ".align")
+                .and_then(|at| words.get(at + 1)?.parse().ok());
             let each = words.iter().find_map(|word| width(word))?;
             let (name, count) = match name.split_once('[') {
                 Some((name, count)) => (name, count.trim_end_matches(']').trim().parse().ok()?),
@@ -158,17 +161,13 @@ unsafe fn at<T: Copy>(image: *const u8, offset: usize) -> T {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: &[(&str, &[(&str, usize, usize)])]) {
+    fn check(text: &str, expected: &str) {
         let found = ptx(text);
-        let found: Vec<(&str, Vec<(&str, usize, usize)>)> = found
-            .iter()
-            .map(|entry| {
-                let params = entry.params.iter().map(|param| (param.name.as_str(), param.offset, param.size));
-                (entry.name.as_str(), params.collect())
-            })
-            .collect();
-        let expected: Vec<_> = expected.iter().map(|(name, params)| (*name, params.to_vec())).collect();
-        assert_eq!(found, expected);
+        let found = found.iter().map(|entry| {
+            let params = entry.params.iter().map(|param| format!("{}@{}:{}", param.name, param.offset, param.size));
+            format!("{}({})", entry.name, params.collect::<Vec<_>>().join(" "))
+        });
+        assert_eq!(found.collect::<Vec<_>>().join(" "), expected);
     }
 
     #[test]
@@ -176,11 +175,7 @@ mod tests {
         check(
             ".version 8.0 // .entry no\n.visible .entry k(\n .param .u64 a,\n.param .u32 n /* , x */\n)\n{ ret; }\n\
              .entry empty() { }\n.entry s(.param .align 8 .b8 block[24], .param .u8 c, .param .align 4 .b8 d[4]) { }",
-            &[
-                ("k", &[("a", 0, 8), ("n", 8, 4)]),
-                ("empty", &[]),
-                ("s", &[("block", 0, 24), ("c", 24, 1), ("d", 28, 4)]),
-            ],
+            "k(a@0:8 n@8:4) empty() s(block@0:24 c@24:1 d@28:4)",
         );
     }
 }

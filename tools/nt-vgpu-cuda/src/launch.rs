@@ -150,7 +150,12 @@ struct Config {
     count: c_uint,
 }
 
-fn launch_config(config: *const c_void, function: Opaque, params: *mut Opaque, extra: *mut Opaque) -> Result<(), Code> {
+fn launch_config(
+    config: *const c_void,
+    function: Opaque,
+    params: *mut Opaque,
+    extra: *mut Opaque,
+) -> Result<(), Code> {
     // SAFETY: the program's own struct.
     let config = unsafe { config.cast::<Config>().as_ref() }.ok_or(INVALID_VALUE)?;
     let &Config { grid, block, shared, stream, attributes, count } = config;

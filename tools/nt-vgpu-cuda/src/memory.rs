@@ -27,7 +27,9 @@ pub(crate) fn holds(address: u64, len: usize) -> bool {
     let inside = |map: &Mutex<BTreeMap<u64, usize>>| {
         let map = lock(map);
         let below = map.range(..=address).next_back();
-        below.is_some_and(|(&start, &size)| address - start <= size as u64 && len as u64 <= size as u64 - (address - start))
+        below.is_some_and(|(&start, &size)| {
+            address - start <= size as u64 && len as u64 <= size as u64 - (address - start)
+        })
     };
     inside(&DEVICE) || inside(&HOST)
 }

@@ -5,9 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex};
 
-use crate::call::{
-    INVALID_IMAGE, INVALID_VALUE, NOT_FOUND, NOT_SUPPORTED, Objects, calls, lock, put,
-};
+use crate::call::{INVALID_IMAGE, INVALID_VALUE, NOT_FOUND, NOT_SUPPORTED, Objects, calls, lock, put};
 use crate::context::need_current;
 use crate::image::{self, Entry};
 use crate::plan::plan;
@@ -127,10 +125,10 @@ fn of_kind(handle: Opaque, kernel: bool) -> Result<Arc<Function>, Code> {
 fn get_attribute(function: &Function, attribute: c_int) -> c_int {
     let set = lock(&function.attributes).get(&attribute).copied();
     set.unwrap_or(match attribute {
-        0 => 1024,              // threads a block
-        4 => 32,                // registers
+        0 => 1024, // threads a block
+        4 => 32,   // registers
         SHARED => SHARED_AT_FIRST,
-        9 => -1,                // carve-out: the driver's choice
+        9 => -1, // carve-out: the driver's choice
         _ => 0,
     })
 }

@@ -5,7 +5,7 @@
 //! | `load=N` | the Nth load of a module or library (from 1) answers 218 |
 //! | `twin-launch=CODE` | launches of kernels whose last parameter is named `…ctx` answer CODE |
 //! | `delay=MS` | every kernel takes so many milliseconds |
-//! | `no-libraries` | `cuLibrary…` and `cuKernel…` do not exist for `dlsym`-less callers: they answer 801 |
+//! | `no-libraries` | `cuLibrary…` and `cuKernel…` answer 801 |
 //! | `no-write-value` | `cuStreamWriteValue64` answers 801 |
 //! | `no-memory=BYTES` | allocations of more than so many bytes answer 2 |
 //! | `copy=CODE` | asynchronous copies to the host answer CODE |

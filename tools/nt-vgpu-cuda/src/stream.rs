@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::call::{
-    CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, Objects, calls, lock, put,
+    CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, Objects, calls, lock,
+    put,
 };
 use crate::context::{current, need_current};
 use crate::plan::plan;
@@ -130,7 +131,7 @@ fn write_value(on: Opaque, address: u64, value: u64) -> Result<(), Code> {
     if plan().no_write_value {
         return Err(NOT_SUPPORTED);
     }
-    if address % 8 != 0 || !memory::holds(address, 8) {
+    if !address.is_multiple_of(8) || !memory::holds(address, 8) {
         return Err(INVALID_VALUE);
     }
     let write = move || {

@@ -1,6 +1,7 @@
 //! What the hook's tests share: C programs compiled when they are needed, a folder with a driver in it, a parent at the
 //! other end of the socket, and a reader of what came out.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first thing that is wrong")]
 
 pub mod parent;
 pub mod trace;
@@ -87,7 +88,8 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("run")).unwrap();
         std::fs::create_dir_all(folder.path().join("lib")).unwrap();
-        std::os::unix::fs::symlink(library("libnt_vgpu_cuda.so"), folder.path().join("lib/libcuda.so.1")).unwrap();
+        std::os::unix::fs::symlink(library("libnt_vgpu_cuda.so"), folder.path().join("lib/libcuda.so.1"))
+            .unwrap();
         Scene { folder, parent: None, fault: String::new(), variables: Vec::new(), driver: true }
     }
 
@@ -182,7 +184,8 @@ impl Scene {
 impl Run {
     /// The program must not have noticed anything: it says "ok" and nothing else, on either stream.
     pub fn ok(&self) -> &Run {
-        let (out, err) = (String::from_utf8_lossy(&self.output.stdout), String::from_utf8_lossy(&self.output.stderr));
+        let (out, err) =
+            (String::from_utf8_lossy(&self.output.stdout), String::from_utf8_lossy(&self.output.stderr));
         assert!(out.ends_with("ok\n") && err.is_empty(), "{:?}\n{out}{err}", self.output.status);
         self
     }

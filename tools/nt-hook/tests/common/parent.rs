@@ -11,7 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nt_wire::message::{
-    Body, Bye, Fill, Head, Hello, Image, Kernels, Kind, MapShape, Need, Param, Refused, Settings, Slot, Twin, Unit,
+    Body, Bye, Fill, Head, Hello, Image, Kernels, Kind, MapShape, Need, Param, Refused, Settings, Slot, Twin,
+    Unit,
 };
 use nt_wire::{PROTOCOL, Reader};
 
@@ -168,7 +169,8 @@ fn talk(mut socket: UnixStream, seen: &Mutex<Seen>, fate: &Fate) -> std::io::Res
                 assert_eq!(bytes.len() as u64, image.size);
                 let mut seen = seen.lock().unwrap();
                 // The same bytes are the same image.
-                let number = seen.images.iter().position(|known| *known == bytes).unwrap_or(seen.images.len());
+                let number =
+                    seen.images.iter().position(|known| *known == bytes).unwrap_or(seen.images.len());
                 if number == seen.images.len() {
                     seen.images.push(bytes);
                 }
@@ -238,9 +240,9 @@ fn receive(socket: &mut UnixStream, bytes: &mut [u8]) -> std::io::Result<Option<
         header.msg_controllen = control.0.len();
         let n = libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0);
         let message = if n > 0 { libc::CMSG_FIRSTHDR(&raw const header) } else { std::ptr::null_mut() };
-        let file = message.as_ref().map(|_| {
-            OwnedFd::from_raw_fd(libc::CMSG_DATA(message).cast::<RawFd>().read_unaligned())
-        });
+        let file = message
+            .as_ref()
+            .map(|_| OwnedFd::from_raw_fd(libc::CMSG_DATA(message).cast::<RawFd>().read_unaligned()));
         (n, file)
     };
     let n = usize::try_from(n).map_err(|_| std::io::Error::last_os_error())?;
