@@ -4,7 +4,7 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
-TOOLS := nt-probec nt-inject nt-run nt-map
+TOOLS := nt-extract nt-probec nt-inject nt-run nt-map
 # The pinned assembler and compilers of `make deps` come first.
 export PATH := $(CURDIR)/.tools/bin:$(PATH)
 
@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 
 .PHONY: help
 help: ## What can be made
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
 .PHONY: deps
 deps: ## Pinned external tools (nvcc, ptxas, cuobjdump, nvdisasm) into .tools/
@@ -51,6 +51,11 @@ bless: deps ## Take what the file tests print as right; review the diff
 .PHONY: bench
 bench: deps ## Speed of reading, weaving and verifying
 	$(CARGO) bench --workspace --benches
+
+.PHONY: bench-extract
+bench-extract: deps ## nt-extract against cuobjdump, on public wheels that it fetches
+	$(CARGO) build --release --quiet -p nt-extract
+	@bench/extract.sh
 
 .PHONY: gpu
 gpu: deps build ## On a machine with an NVIDIA GPU: known answers and costs

@@ -211,6 +211,21 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// Its PTX as text, for whoever reads on: decompressed, without NULs.
+    ///
+    /// # Errors
+    /// As [`Entry::payload`] and [`Entry::contents`]; it is no PTX, or no UTF-8.
+    pub fn text(&self, limit: usize) -> Result<String, Error> {
+        let refuse = |why: String| Error::new(self.stored.at, "PTX text", Fault::Reader(why));
+        if self.kind != Kind::Ptx {
+            return Err(refuse(format!("the entry is no PTX but {}", self.kind)));
+        }
+        let payload = self.payload(limit)?;
+        let contents = self.contents(&payload)?;
+        let text = std::str::from_utf8(contents);
+        text.map(str::to_owned).map_err(|error| refuse(format!("byte {} is not UTF-8", error.valid_up_to())))
+    }
+
     /// The names of the kernels in `contents`.
     ///
     /// # Errors

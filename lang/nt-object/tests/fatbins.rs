@@ -66,6 +66,23 @@ fn kernels_of_both_kinds() {
 }
 
 #[test]
+fn text_is_for_reading_on() {
+    let mut bytes = read("tiny.raw.fatbin");
+    let container = nt_object::open(&bytes).unwrap();
+    let entry = |kind| container.entries.iter().find(|entry| entry.kind == kind).unwrap();
+    let ptx = entry(Kind::Ptx);
+    let text = ptx.text(LIMIT).unwrap();
+    assert!(text.contains(".version 9.0") && !text.contains('\0'));
+    let error = entry(Kind::Elf).text(LIMIT).unwrap_err().to_string();
+    assert!(error.ends_with("the entry is no PTX but elf"), "{error}");
+    let middle = usize::try_from(ptx.at()).unwrap() + 40;
+    bytes[middle] = 0xff;
+    let container = nt_object::open(&bytes).unwrap();
+    let ptx = container.entries.iter().find(|entry| entry.kind == Kind::Ptx).unwrap();
+    assert!(ptx.text(LIMIT).unwrap_err().to_string().ends_with("byte 40 is not UTF-8"));
+}
+
+#[test]
 fn a_group_tells_its_source() {
     let bytes = read("tiny.group.fatbin");
     let container = nt_object::open(&bytes).unwrap();
