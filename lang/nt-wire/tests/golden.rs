@@ -1,0 +1,151 @@
+//! The bytes of every message and frame, held by `testdata/wire/*.hex`.
+//!
+//! Those files were made by a few lines of another language from the tables in the documentation, not by this crate. A
+//! change here is a change of the protocol: raise [`nt_wire::PROTOCOL`] and write the file anew.
+
+use std::path::Path;
+
+use nt_wire::frame::{self, padding};
+use nt_wire::message::{self, Fill, MapShape, Param, Slot, Unit};
+use nt_wire::{PROTOCOL, Reader};
+
+/// Hex digits of every line up to its `#`.
+fn golden(name: &str) -> Vec<u8> {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/wire").join(name).with_extension("hex");
+    let text = std::fs::read_to_string(path).unwrap();
+    let digits = text.lines().flat_map(|line| line.split('#').next().unwrap().split_whitespace());
+    digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect()
+}
+
+fn check_message<B: message::Body + PartialEq + std::fmt::Debug>(name: &str, serial: u32, body: &B) {
+    let bytes = golden(name);
+    assert_eq!(body.message(serial), bytes, "{name}");
+    let (head, rest) = bytes.split_first_chunk().unwrap();
+    let head = message::Head::decode(head).unwrap();
+    assert_eq!((head.kind, head.len as usize, head.serial), (B::KIND, rest.len(), serial), "{name}");
+    let mut reader = Reader::new(rest);
+    assert_eq!(B::decode(&mut reader).as_ref(), Ok(body), "{name}");
+    assert!(reader.rest().is_empty(), "{name}");
+}
+
+fn check_frame<B: frame::Body + PartialEq + std::fmt::Debug>(name: &str, sequence: u64, body: &B) {
+    let bytes = golden(name);
+    assert_eq!(body.frame(sequence), bytes, "{name}");
+    let head = frame::Head::decode(&bytes).unwrap();
+    assert_eq!((head.kind, head.sequence, head.stride()), (B::KIND, sequence, bytes.len() as u64), "{name}");
+    let mut reader = Reader::new(&bytes[frame::Head::SIZE..][..head.len as usize]);
+    assert_eq!(B::decode(&mut reader).as_ref(), Ok(body), "{name}");
+    assert!(reader.rest().is_empty(), "{name}");
+}
+
+#[test]
+fn the_goldens_are_of_this_protocol() {
+    assert_eq!(PROTOCOL, 1);
+}
+
+#[test]
+fn messages() {
+    check_message(
+        "hello",
+        1,
+        &message::Hello { protocol: 1, pid: 4321, start: 987_654, exe: b"/bin/app".to_vec() },
+    );
+    check_message(
+        "settings",
+        1,
+        &message::Settings { protocol: 1, wait_ms: 1000, exit_ms: 2000, pool_bytes: 1 << 30 },
+    );
+    check_message("image", 2, &message::Image { size: 70_000 });
+    let selected = vec!["_Z1a".to_owned(), "b".to_owned()];
+    check_message("kernels", 2, &message::Kernels { image: 3, reason: "no PTX".into(), selected });
+    check_message("need", 3, &message::Need { image: 3, arch: 90, kernel: "_Z1a".into() });
+    check_message(
+        "twin",
+        3,
+        &message::Twin {
+            size: 5000,
+            params: vec![Param { offset: 0, size: 8 }, Param { offset: 8, size: 4 }],
+            context: 40,
+            slots: vec![
+                Slot { offset: 0, fill: Fill::Zero },
+                Slot { offset: 8, fill: Fill::Base(1) },
+                Slot { offset: 16, fill: Fill::Capacity(1) },
+                Slot { offset: 24, fill: Fill::Launch },
+            ],
+            maps: vec![
+                MapShape { unit: Unit::Thread, stride: 5 },
+                MapShape { unit: Unit::Warp, stride: 16 },
+                MapShape { unit: Unit::Block, stride: 32 },
+            ],
+            manifest: b"{}".to_vec(),
+        },
+    );
+    check_message("refused", 3, &message::Refused { reason: "texrefs".into() });
+    check_message(
+        "bye",
+        4,
+        &message::Bye { launches: 30, probed: 20, collected: 19, notes: vec!["1 lost".into()] },
+    );
+}
+
+#[test]
+fn frames() {
+    check_frame(
+        "start",
+        0,
+        &frame::Start {
+            protocol: 1,
+            pid: 4321,
+            start: 987_654,
+            wall_ns: 1_796_000_000_000_000_000,
+            monotonic_ns: 5_000_000_000,
+            host: "node".into(),
+            boot: "af16".into(),
+            exe: "/bin/app".into(),
+            command: vec!["app".into(), "-x".into()],
+            version: "nt 1".into(),
+        },
+    );
+    check_frame(
+        "kernel",
+        1,
+        &frame::Kernel { id: 7, arch: 90, name: "_Z1a".into(), manifest: b"{}".to_vec() },
+    );
+    check_frame(
+        "launch",
+        2,
+        &frame::Launch {
+            number: 5,
+            kernel: 7,
+            device: 1,
+            grid: [4, 3, 2],
+            block: [32, 8, 1],
+            shared: 49_152,
+            sms: 132,
+            stream: 0x7f00_0000_1000,
+            context: 0x7f00_0000_2000,
+            launched_ns: 6_000_000_000,
+            complete_ns: 6_000_100_000,
+            clock_khz: 1_980_000,
+        },
+    );
+    let (kernel, reason) = ("_Z1a".to_owned(), "fell".to_owned());
+    check_frame("count", 4, &frame::Count { kernel, launches: 30, probed: 20, collected: 19, reason });
+    check_frame("note", 5, &frame::Note { text: "hell".into() });
+    check_frame("end", 6, &frame::End { launches: 30, probed: 20, collected: 19 });
+}
+
+#[test]
+fn data() {
+    let bytes = golden("data");
+    let data: Vec<u8> = (0..96).collect();
+    let fixed = frame::Data { launch: 5, map: 1, units: 6, capacity: 6, bytes: 96 };
+    let mut written = fixed.begin(3, &data);
+    written.extend_from_slice(&data);
+    written.resize(written.len() + padding(frame::Data::SIZE + data.len()), 0);
+    assert_eq!(written, bytes);
+    let head = frame::Head::decode(&bytes).unwrap();
+    let body = &bytes[frame::Head::SIZE..][..head.len as usize];
+    assert_eq!(frame::Data::decode(body), Ok((fixed, data.as_slice())));
+}
