@@ -1,161 +1,108 @@
-//! The first words of all instructions that PTX has, for telling a slip of the pen from an instruction.
+//! An opcode cut into its words, with the types among them.
 //!
-//! Nothing depends on this list but a note: an instruction that is not in it passes through like any other.
-//!
-//! Source: PTX ISA 9.0, section 9.7.
+//! ```text
+//! mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32      base `mma`, nine words, types f32 f16 f16 f32
+//! ```
 
-/// Sorted.
-const KNOWN: &[&str] = &[
-    "abs",
-    "activemask",
-    "add",
-    "addc",
-    "alloca",
-    "and",
-    "applypriority",
-    "atom",
-    "bar",
-    "barrier",
-    "bfe",
-    "bfi",
-    "bfind",
-    "bmsk",
-    "bra",
-    "brev",
-    "brkpt",
-    "brx",
-    "call",
-    "clmad",
-    "clusterlaunchcontrol",
-    "clz",
-    "cnot",
-    "copysign",
-    "cos",
-    "cp",
-    "createpolicy",
-    "cvt",
-    "cvta",
-    "discard",
-    "div",
-    "dp2a",
-    "dp4a",
-    "elect",
-    "ex2",
-    "exit",
-    "fence",
-    "fma",
-    "fns",
-    "getctarank",
-    "griddepcontrol",
-    "isspacep",
-    "istypep",
-    "ld",
-    "ldmatrix",
-    "ldu",
-    "lg2",
-    "lop3",
-    "mad",
-    "mad24",
-    "madc",
-    "mapa",
-    "match",
-    "max",
-    "mbarrier",
-    "membar",
-    "min",
-    "mma",
-    "mov",
-    "movmatrix",
-    "mul",
-    "mul24",
-    "multimem",
-    "nanosleep",
-    "neg",
-    "not",
-    "or",
-    "pmevent",
-    "popc",
-    "prefetch",
-    "prefetchu",
-    "prmt",
-    "rcp",
-    "red",
-    "redux",
-    "rem",
-    "ret",
-    "rsqrt",
-    "sad",
-    "selp",
-    "set",
-    "setmaxnreg",
-    "setp",
-    "shf",
-    "shfl",
-    "shl",
-    "shr",
-    "sin",
-    "slct",
-    "sqrt",
-    "st",
-    "stackrestore",
-    "stacksave",
-    "stmatrix",
-    "sub",
-    "subc",
-    "suld",
-    "suq",
-    "sured",
-    "sust",
-    "szext",
-    "tanh",
-    "tcgen05",
-    "tensormap",
-    "testp",
-    "tex",
-    "tld4",
-    "trap",
-    "txq",
-    "vabsdiff",
-    "vabsdiff2",
-    "vabsdiff4",
-    "vadd",
-    "vadd2",
-    "vadd4",
-    "vavrg2",
-    "vavrg4",
-    "vmad",
-    "vmax",
-    "vmax2",
-    "vmax4",
-    "vmin",
-    "vmin2",
-    "vmin4",
-    "vote",
-    "vset",
-    "vset2",
-    "vset4",
-    "vshl",
-    "vshr",
-    "vsub",
-    "vsub2",
-    "vsub4",
-    "wgmma",
-    "wmma",
-    "xor",
-];
+use super::types::Type;
+use crate::parse::Opcode;
 
-/// Is there an instruction whose opcode begins with this word?
-pub(crate) fn is_known(base: &str) -> bool {
-    KNOWN.binary_search(&base).is_ok()
+/// The longest opcodes have some sixteen words, and five types.
+const MOST_WORDS: usize = 32;
+const MOST_TYPES: usize = 8;
+
+/// The words of an opcode, without their dots.
+#[derive(Debug)]
+pub(super) struct Words<'s> {
+    base: &'s str,
+    words: [&'s str; MOST_WORDS],
+    len: usize,
+    types: [Option<Type>; MOST_TYPES],
+    types_len: usize,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl<'s> Words<'s> {
+    /// `None` for what has more words than an opcode can have.
+    pub(super) fn of(opcode: Opcode<'s>) -> Option<Words<'s>> {
+        let mut all = Words {
+            base: opcode.base,
+            words: [""; MOST_WORDS],
+            len: 0,
+            types: [None; MOST_TYPES],
+            types_len: 0,
+        };
+        let text = opcode.modifiers;
+        // Blanks and comments between the words are legal and rare.
+        if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.:".contains(&byte)) {
+            let mut words = text.split('.');
+            // Before the first dot there is nothing.
+            words.next();
+            words.try_for_each(|word| all.push(word))?;
+        } else {
+            opcode.parts().try_for_each(|part| all.push(part.strip_prefix('.').unwrap_or(part)))?;
+        }
+        Some(all)
+    }
 
-    #[test]
-    fn the_list_is_sorted() {
-        assert!(KNOWN.is_sorted());
-        assert!(is_known("xor") && is_known("abs") && !is_known("bogus"));
+    fn push(&mut self, word: &'s str) -> Option<()> {
+        *self.words.get_mut(self.len)? = word;
+        self.len += 1;
+        if let Some(ty) = Type::named(word) {
+            *self.types.get_mut(self.types_len)? = Some(ty);
+            self.types_len += 1;
+        }
+        Some(())
+    }
+
+    /// The first word: `ld`.
+    pub(super) fn base(&self) -> &'s str {
+        self.base
+    }
+
+    /// The other words, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &'s str> {
+        self.words.into_iter().take(self.len)
+    }
+
+    /// Is `word` (without a dot) among them?
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.iter().any(|own| own == word)
+    }
+
+    /// The types, in order.
+    pub(super) fn types(&self) -> impl Iterator<Item = Type> {
+        self.types.into_iter().flatten()
+    }
+
+    pub(super) fn last_type(&self) -> Option<Type> {
+        self.types().last()
+    }
+
+    /// N of `.vN`, else 1.
+    pub(super) fn vector(&self) -> u32 {
+        self.number("v").unwrap_or(1)
+    }
+
+    /// N of the first word that is `prefix` and a number.
+    pub(super) fn number(&self, prefix: &str) -> Option<u32> {
+        self.iter().find_map(|word| word.strip_prefix(prefix)?.parse().ok())
+    }
+
+    /// 16, 8 and 16 of `.m16n8k16`; without `k` that is 1.
+    pub(super) fn shape(&self) -> Option<[u32; 3]> {
+        self.iter().find_map(|word| {
+            let (m, rest) = word.strip_prefix('m')?.split_once('n')?;
+            let (n, k) = rest.split_once('k').unwrap_or((rest, "1"));
+            Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
+        })
+    }
+
+    /// 16 and 256 of `.16x256b`.
+    pub(super) fn tensor_shape(&self) -> Option<[u32; 2]> {
+        self.iter().find_map(|word| {
+            let (rows, bits) = word.split_once('x')?;
+            let bits = bits.split_once('b')?.0;
+            Some([rows.parse().ok()?, bits.parse().ok()?])
+        })
     }
 }
