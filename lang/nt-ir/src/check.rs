@@ -16,6 +16,12 @@ use crate::program::{
 use nt_diag::{Diagnostic, Found, Span};
 use std::collections::BTreeSet;
 
+/// How long a probe may be, so that passes which look at each pair of instructions end soon. The front end's limit is a
+/// quarter of it; passes add a little.
+const LIMIT: usize = 1 << 14;
+/// How many fields a record may have, and how many states a program.
+const FIELDS: usize = 64;
+
 /// Holds `program` to the rules above.
 pub fn check(program: &Program) -> Found {
     let mut checker = Checker { program, varying: varying_states(program), found: Found::new() };
@@ -55,6 +61,9 @@ impl Checker<'_> {
     }
 
     fn states(&mut self) {
+        if self.program.states.len() > FIELDS {
+            self.wrong(Span::default(), format!("more than {FIELDS} states"));
+        }
         let mut names = BTreeSet::new();
         for state in &self.program.states {
             if !is_name(&state.name) || !names.insert(&state.name) {
@@ -86,6 +95,9 @@ impl Checker<'_> {
                 );
             }
         }
+        if map.fields.len() > FIELDS {
+            self.wrong(map.span, format!("map `{}` has more than {FIELDS} fields", map.name));
+        }
         if map.fields.is_empty() {
             self.wrong(map.span, format!("map `{}` has no fields", map.name));
         }
@@ -111,6 +123,9 @@ impl Checker<'_> {
     }
 
     fn probe(&mut self, probe: &Probe) {
+        if probe.code.len() > LIMIT {
+            return self.wrong(probe.span, format!("a probe of more than {LIMIT} instructions"));
+        }
         if probe.points.is_empty() {
             self.wrong(probe.span, "a probe without a tracepoint");
         }

@@ -42,6 +42,7 @@ const GROUPS: &[Group] = &[
         also: &["thread", "warp", "block"],
     },
     Group { words: "a tracepoint", all: &["IDENT", "thread", "warp", "block"], also: &[] },
+    Group { words: "a name", all: &["IDENT", "ATNAME"], also: &[] },
     Group { words: "`thread`, `warp` or `block`", all: &["thread", "warp", "block"], also: &[] },
 ];
 

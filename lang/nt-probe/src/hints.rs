@@ -2,6 +2,7 @@
 //!
 //! Each hint looks at the token where the parser stopped and its neighbours, and says what to write here instead.
 
+use crate::check::names::AGGREGATIONS;
 use crate::token::{Lexed, Token};
 use nt_diag::{Diagnostic, Span};
 
@@ -18,7 +19,7 @@ pub(crate) fn hint(
     let before = |n: usize| at.unwrap_or(item.len()).checked_sub(n).map(|at| item[at]);
     let wanted = |terminal: &str| expected.iter().any(|word| word.trim_matches('"') == terminal);
 
-    if let Some(open) = open_predicate(item, at) {
+    if let Some(open) = open_predicate(item, at, wanted("PRED_END")) {
         return Some(
             Diagnostic::error(
                 "predicate-open",
@@ -31,7 +32,10 @@ pub(crate) fn hint(
     }
     match (before(1).map(|(token, _)| token), token) {
         // `while (x) {`: a name at the beginning of a statement, and then no assignment.
-        (Some(Token::Ident(word)), _) if wanted("=") && wanted("+=") => habit_of_statement(word.text, word.span),
+        (Some(Token::Ident(word)), _) if wanted("=") && wanted("+=") => {
+            let habit = habit_of_statement(word.text, word.span);
+            habit.or_else(|| (token == Some(Token::LParen)).then(|| call_alone(word.text, word.span)))
+        }
         (Some(Token::At(word)), Some(Token::AddAssign | Token::SubAssign | Token::Increment)) => {
             let name = word.text;
             Some(
@@ -95,8 +99,18 @@ fn habit_of_statement(name: &str, span: Span) -> Option<Diagnostic> {
     }
 }
 
+/// `clock();`
+fn call_alone(name: &str, span: Span) -> Diagnostic {
+    let diagnostic = Diagnostic::error("syntax", span, format!("a call of `{name}` alone does nothing"));
+    if AGGREGATIONS.contains(&name) {
+        diagnostic.help(format!("an aggregation has a name: `@x = {name}(…);`"))
+    } else {
+        diagnostic.help(format!("keep what it gives: `let x = {name}(…);`"))
+    }
+}
+
 /// The `/` of a predicate that was opened after the tracepoints and not closed, if the error is a consequence of that.
-fn open_predicate(item: &[Lexed<'_>], at: Option<usize>) -> Option<Span> {
+fn open_predicate(item: &[Lexed<'_>], at: Option<usize>, wants_end: bool) -> Option<Span> {
     let header = item.iter().position(|&(token, _)| token == Token::LBrace).unwrap_or(item.len());
     // A probe begins with a tracepoint: `unit? provider :`.
     let provider =
@@ -104,9 +118,7 @@ fn open_predicate(item: &[Lexed<'_>], at: Option<usize>) -> Option<Span> {
     let is_probe = matches!(item.get(provider..provider + 2)?, [(Token::Ident(_), _), (Token::Colon, _)]);
     let closed = item[..header].iter().any(|&(token, _)| token == Token::PredEnd);
     let &(_, open) = item[..header].iter().find(|&&(token, _)| token == Token::Slash)?;
-    // The parser takes any expression for the predicate, so it is lost at the `{`, at the end, or just before.
-    let lost = at.is_none_or(|at| {
-        at >= header || item[at].0 == Token::Slash || item[at - at.min(1)].0 == Token::Slash
-    });
+    // The parser takes any expression for the predicate, so it is lost where that ends.
+    let lost = wants_end || at.is_none_or(|at| at >= header);
     (is_probe && !closed && lost).then_some(open)
 }

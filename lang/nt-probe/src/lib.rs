@@ -30,7 +30,7 @@ mod token;
 use nt_diag::Found;
 use nt_ir::program::Program;
 
-pub use explain::{SLUGS, explain};
+pub use explain::{EXPLANATIONS, Explanation, explain};
 pub use shipped::{SHIPPED, Shipped, shipped, shipped_names};
 
 /// Compiles `source`; messages and manifests will call the program `name`. `None` exactly if errors were found.
@@ -44,7 +44,8 @@ pub fn compile(source: &str, name: &str) -> (Option<Program>, Found) {
     if found.has_errors() {
         return (None, found);
     }
-    (Some(lower::lower(&checked, name)), found)
+    let program = lower::lower(&checked, name, &mut found);
+    if found.has_errors() { (None, found) } else { (Some(program), found) }
 }
 
 /// The tokens of `source`, one a line: what `--emit=tokens` shows.

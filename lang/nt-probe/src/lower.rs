@@ -11,19 +11,28 @@
 //! ```
 
 use crate::checked::{self, Expr, Kind, LetId, Stmt};
-use nt_diag::Span;
+use nt_diag::{Diagnostic, Found, Span};
 use nt_ir::program::{BinaryOp, Inst, MapId, Op, Probe, Program, Type, UnaryOp, Unit, Value, ValueId};
 
+/// The instructions that a probe may have before any pass: far more than a kernel bears at a site, and few enough for the
+/// passes, some of which look at each pair.
+pub(crate) const INSTRUCTIONS: usize = 4096;
+
 /// Lowers a program in which no error was found.
-pub(crate) fn lower(program: &checked::Program, name: &str) -> Program {
+pub(crate) fn lower(program: &checked::Program, name: &str, found: &mut Found) -> Program {
     let varying = varying_states(program);
-    Program {
+    let lowered = Program {
         name: name.to_owned(),
         states: program.states.clone(),
         maps: program.maps.clone(),
         probes: program.probes.iter().map(|probe| lower_probe(probe, &varying)).collect(),
         limits: Vec::new(),
+    };
+    for probe in lowered.probes.iter().filter(|probe| probe.code.len() > INSTRUCTIONS) {
+        let message = format!("a probe of {} instructions, of at most {INSTRUCTIONS}", probe.code.len());
+        found.push(Diagnostic::error("budget", probe.span, message));
     }
+    lowered
 }
 
 /// Which states differ between the lanes of a warp: those that a thread probe or a varying value assigns.
@@ -38,7 +47,7 @@ fn varying_states(program: &checked::Program) -> Vec<bool> {
                         varying[state.0 as usize] |= value.varying || probe.unit == Unit::Thread;
                     }
                     Stmt::If { then, otherwise, .. } => {
-                        bodies.extend([then.as_slice(), otherwise.as_slice()])
+                        bodies.extend([then.as_slice(), otherwise.as_slice()]);
                     }
                     Stmt::Let { .. } | Stmt::Save { .. } => {}
                 }

@@ -44,6 +44,8 @@ pub(crate) fn too_deep(tokens: &[Lexed<'_>]) -> Option<Diagnostic> {
         let frame = frames.last_mut()?;
         match token {
             Token::LParen | Token::LBracket | Token::LBrace => {
+                // A call or an index is one level more, beside what is within its brackets.
+                frame.operators += u32::from(token != Token::LBrace);
                 below += frame.height();
                 frames.push(Frame::default());
             }

@@ -6,11 +6,12 @@
 use crate::ast::Item;
 use crate::expected::{describe, expected};
 use crate::hints::hint;
-use crate::literal::unescape;
+use crate::literal::{integer, unescape};
 use crate::nesting::too_deep;
 use crate::token::{Fault, Lexed, Token, lex};
 use lalrpop_util::{ErrorRecovery, ParseError, lalrpop_mod};
 use nt_diag::{Diagnostic, Found, Span};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 lalrpop_mod!(
@@ -47,10 +48,10 @@ pub(crate) fn parse<'s>(text: &'s str, found: &mut Found) -> Vec<Item<'s>> {
     }
     check_version(text, found);
     let (tokens, faults) = lex(text);
-    check_escapes(&tokens, found);
     for &(fault, span) in &faults {
         found.push(tell(fault, span, text));
     }
+    check_literals(&tokens, &faults, found);
 
     let mut items = Vec::new();
     for tokens in cut(&tokens) {
@@ -64,7 +65,7 @@ pub(crate) fn parse<'s>(text: &'s str, found: &mut Found) -> Vec<Item<'s>> {
         // Where a piece of the item was no token, or the parser had lost its way before, what it says next is
         // a consequence of that.
         let place = Span::new(tokens[0].1.start, tokens[tokens.len() - 1].1.end);
-        if faults.iter().any(|(_, span)| place.contains(*span)) {
+        if faulty(&faults, place) {
             items.extend(parsed.unwrap_or_default());
             continue;
         }
@@ -78,6 +79,12 @@ pub(crate) fn parse<'s>(text: &'s str, found: &mut Found) -> Vec<Item<'s>> {
         }
     }
     items
+}
+
+/// Is there a fault within `place`? Faults are in the order of the text.
+fn faulty(faults: &[(Fault, Span)], place: Span) -> bool {
+    let next = faults.partition_point(|(_, span)| span.start < place.start);
+    faults.get(next).is_some_and(|(_, span)| span.start < place.end)
 }
 
 /// Cuts tokens into items, none of them empty: each ends with a `;` or `}` outside of brackets, or where a word that only
@@ -122,11 +129,20 @@ fn item_length(tokens: &[Lexed<'_>]) -> usize {
 
 /// Can `tokens`, found inside of brackets, only be the beginning of an item?
 fn begins_item(tokens: &[Lexed<'_>]) -> bool {
+    let kind = |at: usize| tokens.get(at).map(|&(token, _)| token);
     match tokens[0].0 {
-        Token::Config | Token::Include | Token::Const | Token::Arg | Token::State | Token::Map => true,
-        // `warp kernel:`, while a comparison or select with `warp` has an operator or `:` next.
+        Token::Config => kind(1) == Some(Token::LBrace),
+        Token::Include => matches!(kind(1), Some(Token::Str(_))),
+        Token::Map => {
+            matches!((kind(1), kind(2)), (Some(Token::Ident(_) | Token::At(_)), Some(Token::Colon)))
+        }
+        Token::Const | Token::Arg | Token::State => {
+            let then = matches!(kind(2), Some(Token::Colon | Token::Assign | Token::Semi));
+            then && matches!(kind(1), Some(Token::Ident(_)))
+        }
+        // `warp kernel:`, where an expression would go on with an operator, or the `:` of a select.
         Token::Thread(_) | Token::Warp(_) | Token::Block(_) => {
-            matches!(tokens, [_, (Token::Ident(_), _), (Token::Colon, _), ..])
+            matches!((kind(1), kind(2)), (Some(Token::Ident(_)), Some(Token::Colon)))
         }
         _ => false,
     }
@@ -134,17 +150,19 @@ fn begins_item(tokens: &[Lexed<'_>]) -> bool {
 
 /// LALRPOP's error in words: what was expected, what was found, and a hint where other languages' habits explain it.
 fn explain(error: &Error<'_>, item: &[Lexed<'_>], text: &str) -> Diagnostic {
+    // Tokens are in the order of the text.
+    let index = |span: Span| item.binary_search_by_key(&span.start, |&(_, place)| place.start).ok();
     let (at, span, words) = match error {
         ParseError::UnrecognizedToken { token: (start, _, end), expected } => {
             let span = Span::from(*start..*end);
-            (item.iter().position(|&(_, place)| place == span), span, expected.as_slice())
+            (index(span), span, expected.as_slice())
         }
         ParseError::UnrecognizedEof { location, expected } => {
             (None, Span::from(*location..*location), expected.as_slice())
         }
         ParseError::ExtraToken { token: (start, _, end) } => {
             let span = Span::from(*start..*end);
-            (item.iter().position(|&(_, place)| place == span), span, [].as_slice())
+            (index(span), span, [].as_slice())
         }
         ParseError::InvalidToken { location } => (None, Span::from(*location..*location), [].as_slice()),
         ParseError::User { error } => match *error {},
@@ -192,15 +210,24 @@ fn tell(fault: Fault, span: Span, text: &str) -> Diagnostic {
     }
 }
 
-fn check_escapes(tokens: &[Lexed<'_>], found: &mut Found) {
-    for &(token, _) in tokens {
-        if let Token::Str(word) = token
-            && word.text.len() > 1
-            && let Err(offset) = unescape(word.text)
-        {
-            let start = word.span.start + offset;
-            let message = "strings know the escapes \\\" \\\\ \\n \\t \\xNN";
-            found.push(Diagnostic::error("syntax", Span::new(start, start + 2), message));
+/// Literals whose shape is right and whose value is not.
+fn check_literals(tokens: &[Lexed<'_>], faults: &[(Fault, Span)], found: &mut Found) {
+    let faulty: BTreeSet<u32> = faults.iter().map(|(_, span)| span.start).collect();
+    for &(token, span) in tokens.iter().filter(|(_, span)| !faulty.contains(&span.start)) {
+        match token {
+            Token::Int(word) => {
+                if let Err(message) = integer(word.text) {
+                    found.push(Diagnostic::error("bad-number", span, message));
+                }
+            }
+            Token::Str(word) => {
+                if let Err(offset) = unescape(word.text) {
+                    let start = span.start + offset;
+                    let message = "strings know the escapes \\\" \\\\ \\n \\t \\xNN";
+                    found.push(Diagnostic::error("syntax", Span::new(start, start + 2), message));
+                }
+            }
+            _ => {}
         }
     }
 }

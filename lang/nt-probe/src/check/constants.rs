@@ -1,24 +1,20 @@
 //! Constants: folded before anything else, in any order, each once.
 
-use super::{Checker, Value};
-use crate::ast::{Binding, Expr};
+use super::{Checker, Global, Value};
+use crate::ast::{Binding, Expr, ExprKind};
 use crate::checked::Kind;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::program::Type;
-
-/// How long a chain of constants may be, each defined by the next.
-const CHAIN: usize = 100;
 
 /// The constants of a program.
 #[derive(Default)]
 pub(super) struct Constants<'c, 's> {
     list: Vec<(&'c Binding<'s>, Progress)>,
-    /// How many are being folded now.
-    open: usize,
 }
 
 enum Progress {
     New,
+    /// What it is made of is being folded.
     Open,
     Done(Value),
 }
@@ -31,42 +27,78 @@ impl<'c, 's> Constants<'c, 's> {
 }
 
 impl<'s> Checker<'_, 's> {
-    /// Folds all constants, used or not.
+    /// Folds all constants, used or not, each after those it is made of. Chains of them may be long, so this is no recursion.
     pub(super) fn fold_constants(&mut self) {
-        for index in 0..self.consts.list.len() {
-            self.const_value(index, Span::default());
+        for first in 0..self.consts.list.len() {
+            let mut open = vec![first];
+            while let Some(&index) = open.last() {
+                let Some((binding, progress)) = self.consts.list.get_mut(index) else { break };
+                let binding = *binding;
+                match progress {
+                    Progress::New => {
+                        *progress = Progress::Open;
+                        open.extend(self.unfolded(binding));
+                    }
+                    Progress::Open => {
+                        let value = self.fold(binding);
+                        if let Some((_, progress)) = self.consts.list.get_mut(index) {
+                            *progress = Progress::Done(value);
+                        }
+                        open.pop();
+                    }
+                    Progress::Done(_) => {
+                        open.pop();
+                    }
+                }
+            }
         }
+    }
+
+    /// The constants that `binding` is made of and that nobody has folded, or begun to fold, yet.
+    fn unfolded(&self, binding: &Binding<'s>) -> Vec<usize> {
+        let mut indices = Vec::new();
+        let mut exprs: Vec<&Expr<'s>> = binding.value.iter().collect();
+        while let Some(expr) = exprs.pop() {
+            match &expr.kind {
+                ExprKind::Name(word) => {
+                    if let Some((Global::Const(index), _)) = self.globals.get(word.text)
+                        && let Some((_, Progress::New)) = self.consts.list.get(*index)
+                    {
+                        indices.push(*index);
+                    }
+                }
+                ExprKind::Call(_, arguments) => {
+                    exprs.extend(arguments.iter().map(|argument| &argument.value));
+                }
+                ExprKind::Field(a, _)
+                | ExprKind::Unary(_, a)
+                | ExprKind::Cast(a, _)
+                | ExprKind::Bits(a, _) => exprs.push(a),
+                ExprKind::Index(a, b) | ExprKind::Binary(_, a, b) => exprs.extend([&**a, &**b]),
+                ExprKind::Select(a, b, c) => exprs.extend([&**a, &**b, &**c]),
+                ExprKind::Int(_)
+                | ExprKind::Float(_)
+                | ExprKind::Str(_)
+                | ExprKind::Bool(_)
+                | ExprKind::Param(_) => {}
+            }
+        }
+        indices
     }
 
     /// The value of constant `index`, which is used at `span`.
     pub(super) fn const_value(&mut self, index: usize, span: Span) -> Value {
-        let Some((binding, progress)) = self.consts.list.get_mut(index) else { return Value::Bad };
-        let binding = *binding;
-        match progress {
-            Progress::Done(value) => return value.clone().at(span),
-            Progress::Open => {
+        match self.consts.list.get(index) {
+            Some((_, Progress::Done(value))) => value.clone().at(span),
+            Some((binding, _)) => {
                 let message = format!("`{}` is defined by itself", binding.name.text);
                 self.found.push(
                     Diagnostic::error("not-constant", span, message).note_at(binding.span, "defined here"),
                 );
-                return Value::Bad;
+                Value::Bad
             }
-            Progress::New => *progress = Progress::Open,
+            None => Value::Bad,
         }
-        let value = if self.consts.open < CHAIN {
-            self.consts.open += 1;
-            let value = self.fold(binding);
-            self.consts.open -= 1;
-            value
-        } else {
-            let message = format!("a chain of more than {CHAIN} constants, each defined by the next");
-            self.found.push(Diagnostic::error("too-deep", binding.span, message));
-            Value::Bad
-        };
-        if let Some((_, progress)) = self.consts.list.get_mut(index) {
-            *progress = Progress::Done(value.clone());
-        }
-        value.at(span)
     }
 
     fn fold(&mut self, binding: &Binding<'s>) -> Value {
@@ -86,6 +118,10 @@ impl<'s> Checker<'_, 's> {
         match value {
             Value::Typed(expr) if expr.constant().is_none() => {
                 self.not_constant(expr.span);
+                Value::Bad
+            }
+            Value::Choice(choice) => {
+                self.not_constant(choice.span);
                 Value::Bad
             }
             value => value,
@@ -118,10 +154,11 @@ impl<'s> Checker<'_, 's> {
 
 impl Value {
     /// The same value, used at `span`.
-    fn at(self, span: Span) -> Self {
+    pub(super) fn at(self, span: Span) -> Self {
         match self {
             Value::Literal(literal) => Value::Literal(super::Literal { span, ..literal }),
             Value::Typed(expr) => Value::Typed(crate::checked::Expr { span, ..expr }),
+            Value::Choice(choice) => Value::Choice(Box::new(super::Choice { span, ..*choice })),
             Value::Bad => Value::Bad,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::names::{self, Meaning};
 use super::types::{common, fits, widens};
-use super::{Checker, Global, Literal, Value};
+use super::{Checker, Choice, Global, Literal, Value};
 use crate::ast::{Argument, Expr, ExprKind};
 use crate::checked::{self, Kind};
 use crate::literal::integer;
@@ -57,6 +57,10 @@ impl<'s> Checker<'_, 's> {
                 self.literal(literal, Type::S64)
             }
             Value::Literal(literal) => self.literal(literal, Type::U64),
+            Value::Choice(choice) => {
+                let ty = if choice.is_negative() { Type::S64 } else { Type::U64 };
+                self.coerce(Value::Choice(choice), ty)
+            }
             Value::Typed(expr) => Some(expr),
             Value::Bad => None,
         }
@@ -66,6 +70,13 @@ impl<'s> Checker<'_, 's> {
     pub(super) fn coerce(&mut self, value: Value, ty: Type) -> Option<checked::Expr> {
         let expr = match value {
             Value::Literal(literal) => return self.literal(literal, ty),
+            Value::Choice(choice) => {
+                let Choice { condition, a, b, span } = *choice;
+                let (a, b) = (self.coerce(a, ty)?, self.coerce(b, ty)?);
+                let varying = condition.varying;
+                let kind = Kind::Select(Box::new(condition), Box::new(a), Box::new(b));
+                return Some(checked::Expr { kind, ty, varying, span });
+            }
             Value::Typed(expr) => expr,
             Value::Bad => return None,
         };
@@ -99,6 +110,7 @@ impl<'s> Checker<'_, 's> {
             Value::Typed(expr) if expr.ty == Type::Bool => return self.settle(value),
             Value::Typed(expr) => (expr.span, expr.ty.word()),
             Value::Literal(literal) => (literal.span, "a number"),
+            Value::Choice(choice) => (choice.span, "a number"),
             Value::Bad => return None,
         };
         let shown = self.shown(span);
@@ -367,12 +379,24 @@ impl<'s> Checker<'_, 's> {
 
     pub(super) fn select(&mut self, condition: Value, a: Value, b: Value, span: Span) -> Value {
         let condition = self.condition(condition);
-        let (a, b) = self.meet(a, b, common, span);
-        let (Some(condition), Some(a), Some(b)) = (condition, a, b) else { return Value::Bad };
+        let untyped = |value: &Value| matches!(value, Value::Literal(_) | Value::Choice(_));
+        let (condition, a, b) = match condition {
+            Some(condition) if untyped(&a) && untyped(&b) => match condition.constant() {
+                Some(holds) => return (if holds == 0 { b } else { a }).at(span),
+                None => return Value::Choice(Box::new(Choice { condition, a, b, span })),
+            },
+            condition => {
+                let (Some(a), Some(b)) = self.meet(a, b, common, span) else { return Value::Bad };
+                let Some(condition) = condition else { return Value::Bad };
+                (condition, a, b)
+            }
+        };
         let (ty, varying) = (a.ty, condition.varying || a.varying || b.varying);
         let kind = match condition.constant() {
-            Some(0) => return Value::Typed(checked::Expr { span, ..b }),
-            Some(_) => return Value::Typed(checked::Expr { span, ..a }),
+            Some(holds) => {
+                let chosen = if holds == 0 { b } else { a };
+                return Value::Typed(checked::Expr { span, ..chosen });
+            }
             None => Kind::Select(Box::new(condition), Box::new(a), Box::new(b)),
         };
         Value::Typed(checked::Expr { kind, ty, varying, span })
@@ -394,6 +418,17 @@ impl<'s> Checker<'_, 's> {
     fn refuse(&mut self, span: Span, what: &'static str) -> Value {
         self.not_yet(span, what);
         Value::Bad
+    }
+}
+
+impl Choice {
+    /// Is one of the integers below zero?
+    fn is_negative(&self) -> bool {
+        [&self.a, &self.b].into_iter().any(|value| match value {
+            Value::Literal(literal) => literal.value < 0 && !literal.complement,
+            Value::Choice(choice) => choice.is_negative(),
+            Value::Typed(_) | Value::Bad => false,
+        })
     }
 }
 

@@ -7,6 +7,9 @@ use crate::token::Word;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::program::{Column, Field, Map, Source, Type, Unit};
 
+/// The fields a record may have; a store of one is an instruction at every site.
+const FIELDS: usize = 64;
+
 /// A map of records, as far as it holds.
 pub(super) struct Declared<'s> {
     name: Word<'s>,
@@ -70,7 +73,7 @@ impl<'c, 's> Checker<'c, 's> {
                 self.not_yet(records.span, "arrays with a capacity (`array<warp>[N]`)");
             }
             "array" if unit == Unit::Block => {
-                self.not_yet(records.unit.word.span, "maps of blocks (`array<block>`)")
+                self.not_yet(records.unit.word.span, "maps of blocks (`array<block>`)");
             }
             "array" => {}
             "stream" if unit != Unit::Warp => {
@@ -114,6 +117,10 @@ impl<'c, 's> Checker<'c, 's> {
                     .help("`array<warp>[8] wrap { … }` keeps the newest 8");
                 self.found.push(diagnostic);
             }
+        }
+        if records.fields.len() > FIELDS {
+            let message = format!("a record has at most {FIELDS} fields");
+            self.found.push(Diagnostic::error("budget", records.name.span, message));
         }
         if records.fields.is_empty() {
             let diagnostic = Diagnostic::error(
@@ -219,6 +226,8 @@ impl<'c, 's> Checker<'c, 's> {
         let mut values: Vec<Option<Expr>> = fields.iter().map(|_| None).collect();
         let mut given: Vec<Option<Span>> = vec![None; fields.len()];
         let mut holds = true;
+        // Has the list itself been told to be wrong?
+        let mut told = false;
         let mut named = None;
         for (at, argument) in arguments.iter().enumerate() {
             let field = match argument.name {
@@ -245,7 +254,7 @@ impl<'c, 's> Checker<'c, 's> {
             };
             let value = self.expr(&argument.value);
             let Some(field) = field else {
-                holds = false;
+                (holds, told) = (false, true);
                 continue;
             };
             if let Some(first) = given[field] {
@@ -253,7 +262,7 @@ impl<'c, 's> Checker<'c, 's> {
                 self.found.push(
                     Diagnostic::error("map-shape", argument.value.span, message).note_at(first, "first here"),
                 );
-                holds = false;
+                (holds, told) = (false, true);
                 continue;
             }
             given[field] = Some(argument.value.span);
@@ -265,7 +274,9 @@ impl<'c, 's> Checker<'c, 's> {
                 None => holds = false,
             }
         }
-        self.all_given(index, arguments.len(), &given, span);
+        if !told {
+            self.all_given(index, arguments.len(), &given, span);
+        }
         let values: Option<Vec<Expr>> = values.into_iter().collect();
         match (holds, values) {
             (true, Some(values)) => Some(Stmt::Save { map: index as u32, values, span }),
@@ -296,9 +307,6 @@ impl<'c, 's> Checker<'c, 's> {
             .filter(|(_, given)| given.is_none())
             .map(|((name, _), _)| name.text)
             .collect();
-        if arguments == map.fields.len() && absent.is_empty() {
-            return;
-        }
         if arguments > map.fields.len() || !absent.is_empty() {
             let message =
                 format!("map `{}` has {} fields, {arguments} given", map.name.text, map.fields.len());

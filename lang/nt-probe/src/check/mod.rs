@@ -40,6 +40,8 @@ enum Global {
 enum Value {
     /// An integer that has no type yet: it takes the other operand's.
     Literal(Literal),
+    /// `c ? 1 : 2`, which has no type either.
+    Choice(Box<Choice>),
     Typed(checked::Expr),
     /// Wrong, which has been told.
     Bad,
@@ -51,6 +53,15 @@ struct Literal {
     value: i128,
     /// Did a `~` have a part in it? Then it stands for bits, and fits an unsigned type though it is negative.
     complement: bool,
+    span: Span,
+}
+
+/// A choice between two integers without a type, or of choices between them.
+#[derive(Debug, Clone)]
+struct Choice {
+    condition: checked::Expr,
+    a: Value,
+    b: Value,
     span: Span,
 }
 

@@ -89,12 +89,12 @@ impl Checker<'_, '_> {
     ) -> (Option<checked::Expr>, Option<checked::Expr>) {
         let (a, b) = match (a, b) {
             (Value::Bad, _) | (_, Value::Bad) => return (None, None),
-            (Value::Typed(a), Value::Literal(b)) => {
-                let Some(b) = self.coerce(Value::Literal(b), a.ty) else { return (None, None) };
+            (Value::Typed(a), b @ (Value::Literal(_) | Value::Choice(_))) => {
+                let Some(b) = self.coerce(b, a.ty) else { return (None, None) };
                 (a, b)
             }
-            (Value::Literal(a), Value::Typed(b)) => {
-                let Some(a) = self.coerce(Value::Literal(a), b.ty) else { return (None, None) };
+            (a @ (Value::Literal(_) | Value::Choice(_)), Value::Typed(b)) => {
+                let Some(a) = self.coerce(a, b.ty) else { return (None, None) };
                 (a, b)
             }
             (a, b) => match (self.settle(a), self.settle(b)) {

@@ -81,6 +81,7 @@ pub(crate) const QUALIFIERS: &[&str] = &[
     "block",
     "warp",
     "arrive",
+    "sync",
     "init",
     "expect",
     "conditional",
@@ -91,6 +92,7 @@ pub(crate) const QUALIFIERS: &[&str] = &[
 
 const PROVIDERS: &[&str] = &["kernel", "func", "bb", "inst", "ptx", "gcn", "line", "mark"];
 const PLACEMENTS: &[&str] = &["before", "after", "reach"];
+const EVENTS: &[&str] = &["entry", "exit"];
 /// Classes whose instructions have no place behind them.
 const NOTHING_AFTER: &[&str] = &["branch", "split", "exit"];
 
@@ -110,7 +112,9 @@ pub(super) fn check(checker: &mut Checker<'_, '_>, unit: Option<Unit<'_>>, point
             "kernel" => kernel(checker, point, &mut checked.list),
             "inst" => {
                 instruction(checker, point);
-                checker.not_yet(point.span, "`inst:` tracepoints");
+                if checker.found.len() == before {
+                    checker.not_yet(point.span, "`inst:` tracepoints");
+                }
             }
             "bb" => checker.not_yet(point.span, "`bb:` tracepoints"),
             "func" => checker.not_yet(point.span, "`func:` tracepoints"),
@@ -148,11 +152,12 @@ pub(super) fn check(checker: &mut Checker<'_, '_>, unit: Option<Unit<'_>>, point
 fn kernel(checker: &mut Checker<'_, '_>, point: &Point<'_>, list: &mut Vec<Tracepoint>) {
     let (globs, event) = match point.parts.as_slice() {
         [event] => (vec![None], event),
-        [name, event] => match globs(checker, name) {
+        [name, event] if !(is_word(name, EVENTS) && is_word(event, PLACEMENTS)) => match globs(checker, name)
+        {
             Some(globs) => (globs, event),
             None => return,
         },
-        [_, _, more, ..] => {
+        [_, more] | [_, _, more, ..] => {
             return refuse(
                 checker,
                 part_span(more),
@@ -184,7 +189,7 @@ fn kernel(checker: &mut Checker<'_, '_>, point: &Point<'_>, list: &mut Vec<Trace
 
 fn unknown_event(checker: &mut Checker<'_, '_>, span: Span, name: &str) {
     let diagnostic = Diagnostic::error("unknown-class", span, "kernels have the points `entry` and `exit`")
-        .suggest(name, ["entry", "exit"])
+        .suggest(name, EVENTS.iter().copied())
         .help("the kernel's name comes first: kernel:\"*reduce*\":entry");
     checker.found.push(diagnostic);
 }
@@ -325,6 +330,12 @@ fn placement(checker: &mut Checker<'_, '_>, part: &Part<'_>, classes: &[&str]) {
 
 fn refuse(checker: &mut Checker<'_, '_>, span: Span, slug: &'static str, message: &str, help: &str) {
     checker.found.push(Diagnostic::error(slug, span, message).help(help));
+}
+
+/// Is the part one word, of these?
+fn is_word(part: &Part<'_>, words: &[&str]) -> bool {
+    let Part::Path(path) = part else { return false };
+    matches!(path.iter().flatten().collect::<Vec<_>>().as_slice(), [Atom::Word(word)] if words.contains(&word.text))
 }
 
 /// The text of a part.

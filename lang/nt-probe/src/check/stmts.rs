@@ -111,6 +111,13 @@ impl<'s> Checker<'_, 's> {
             let diagnostic = duplicate(name, first);
             self.found.push(diagnostic);
         }
+        if self.scope.lets.len() >= crate::lower::INSTRUCTIONS {
+            if self.scope.lets.len() == crate::lower::INSTRUCTIONS {
+                let message = format!("a probe has at most {} lets", crate::lower::INSTRUCTIONS);
+                self.found.push(Diagnostic::error("budget", binding.span, message));
+            }
+            return None;
+        }
         // Entered even if it is wrong, so that its uses are not unknown names.
         let id = LetId(self.scope.lets.len());
         let (ty, varying) =
@@ -134,14 +141,11 @@ impl<'s> Checker<'_, 's> {
 
     fn update_by(&mut self, name: Word<'s>, op: BinaryOp, value: Value, span: Span) -> Option<checked::Stmt> {
         let target = self.variable(name)?;
-        let ty = match self.target_type(target) {
-            Some(ty) => ty,
-            None => {
-                // Its first assignment: a counter of whatever is added.
-                let value = self.settle(value)?;
-                self.learn_type(target, super::types::promoted(value.ty));
-                return None;
-            }
+        let Some(ty) = self.target_type(target) else {
+            // Its first assignment: a counter of whatever is added.
+            let value = self.settle(value)?;
+            self.learn_type(target, super::types::promoted(value.ty));
+            return None;
         };
         let is_shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
         let value = if is_shift { value } else { Value::Typed(self.coerce(value, ty)?) };
@@ -160,15 +164,12 @@ impl<'s> Checker<'_, 's> {
 
     fn assign(&mut self, name: Word<'s>, value: Value, span: Span) -> Option<checked::Stmt> {
         let target = self.variable(name)?;
-        let ty = match self.target_type(target) {
-            Some(ty) => ty,
-            None => {
-                // The first assignment in the text gives a state its type.
-                let value = self.settle(value)?;
-                self.learn_type(target, value.ty);
-                self.learn_varying(target, &value);
-                return None;
-            }
+        let Some(ty) = self.target_type(target) else {
+            // The first assignment in the text gives a state its type.
+            let value = self.settle(value)?;
+            self.learn_type(target, value.ty);
+            self.learn_varying(target, &value);
+            return None;
         };
         let value = self.coerce(value, ty)?;
         self.learn_varying(target, &value);

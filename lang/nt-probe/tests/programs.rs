@@ -1,0 +1,377 @@
+//! Whole programs: all that is shipped parses, and what compiles gives the IR that stands beside it.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first thing that is wrong")]
+
+use nt_diag::{Found, Paint, Source, render};
+use nt_probe::{SHIPPED, compile, missing, shipped, shipped_names, tokens, tree};
+use std::path::Path;
+
+#[track_caller]
+fn no_errors(name: &str, text: &str, found: Found) {
+    let has_errors = found.has_errors();
+    assert!(!has_errors, "{}", render(&Source::new(name, text), found, &Paint::PLAIN));
+}
+
+#[test]
+fn shipped_programs_parse() {
+    assert_eq!(SHIPPED.len(), 17);
+    for probe in SHIPPED {
+        let (printed, found) = tree(probe.text);
+        no_errors(probe.name, probe.text, found);
+        assert!(printed.contains("probe"), "{printed}");
+    }
+}
+
+#[test]
+fn shipped_programs_have_a_header() {
+    for probe in SHIPPED {
+        assert!(probe.text.starts_with(&format!("// {}: ", probe.name)), "{}", probe.name);
+        assert!(!probe.summary().is_empty(), "{}", probe.name);
+        for part in ["Why", "Cost", "Try"] {
+            assert!(probe.text.contains(&format!("\n// {part}  ")), "{} has no {part}", probe.name);
+        }
+    }
+}
+
+/// The list in the sources is the folder's.
+#[test]
+fn shipped_programs_are_all_embedded() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("probes");
+    let mut files: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    let names: Vec<String> = shipped_names().map(|name| format!("{name}.nt")).collect();
+    assert_eq!(names, files);
+}
+
+#[test]
+fn the_rest_of_the_language_parses() {
+    for line in include_str!("one_liners.txt").lines() {
+        let (_, found) = tree(line);
+        no_errors("one_liners.txt", line, found);
+    }
+}
+
+/// Shipped programs compile, or are refused for what is not compiled yet and nothing else.
+#[test]
+fn shipped_programs_compile_or_name_what_is_missing() {
+    for probe in SHIPPED {
+        let (program, found) = compile(probe.text, probe.name);
+        let slugs: Vec<&str> = found.iter().map(|diagnostic| diagnostic.slug).collect();
+        assert!(slugs.iter().all(|slug| *slug == "not-yet"), "{}: {slugs:?}", probe.name);
+        assert_eq!(program.is_some(), missing(probe.text).is_empty(), "{}", probe.name);
+    }
+    assert_eq!(missing(shipped("block_sched").unwrap()), Vec::<String>::new());
+    assert_eq!(missing(shipped("hot_lines").unwrap()), ["`inst:` tracepoints"]);
+    assert_eq!(
+        missing(shipped("occupancy_timeline").unwrap()),
+        ["maps of blocks (`array<block>`)", "block probes (`block kernel:entry`)"]
+    );
+}
+
+/// `source` compiles to `ir`, which the IR's verifier accepts.
+#[track_caller]
+fn check(source: &str, ir: &str) {
+    let (program, found) = compile(source, "t");
+    no_errors("t.nt", source, found);
+    let program = program.unwrap();
+    let broken = nt_ir::check(&program);
+    let printed = nt_ir::text::print(&program);
+    assert!(broken.is_empty(), "{broken:?}\n{printed}");
+    let body = printed.strip_prefix("program \"t\"\n").unwrap();
+    assert_eq!(body, ir, "\n--- is\n{body}");
+    // What a compiled probe stores is read back.
+    let stored = nt_ir::text::print_with_spans(&program);
+    assert_eq!(nt_ir::text::parse(&stored).0, Some(program));
+}
+
+#[test]
+fn block_sched() {
+    check(
+        shipped("block_sched").unwrap(),
+        "map block_sched: array<warp> { start: u64, elapsed: u64, cu: u32 }
+state start: u64 = 0
+probe warp kernel:entry {
+  %0: u64 uniform = clock
+  state start = %0
+}
+probe warp kernel:exit {
+  %0: u64 uniform = state start
+  %1: u64 uniform = clock
+  %2: u64 uniform = state start
+  %3: u64 uniform = sub %1, %2
+  %4: u32 uniform = cu
+  save block_sched(start = %0, elapsed = %3, cu = %4)
+}
+",
+    );
+}
+
+#[test]
+fn conversions_are_written_out() {
+    check(
+        "map m: array<thread> { a: u64, b: s64, c: u8 }
+         const N = 3; const WIDE: u64 = N;
+         kernel:exit { m.save(lane, lane - (lane as s32), WIDE as u8) }",
+        "map m: array<thread> { a: u64, b: s64, c: u8 }
+probe thread kernel:exit {
+  %0: u32 = lane
+  %1: u64 = cast %0
+  %2: u32 = lane
+  %3: s64 = cast %2
+  %4: u32 = lane
+  %5: s32 = cast %4
+  %6: s64 = cast %5
+  %7: s64 = sub %3, %6
+  %8: u8 uniform = const 3
+  save m(a = %1, b = %7, c = %8)
+}
+",
+    );
+}
+
+#[test]
+fn narrow_types_are_computed_in_32_bits() {
+    check(
+        "state n: u8 = 250; map m: array<thread> { n: u8 }
+         kernel:entry { n += 10; } kernel:exit { m.save(n) }",
+        "map m: array<thread> { n: u8 }
+state n: u8 = 250
+probe thread kernel:entry {
+  %0: u8 = state n
+  %1: u32 = cast %0
+  %2: u8 uniform = const 10
+  %3: u32 uniform = const 10
+  %4: u32 = add %1, %3
+  %5: u8 = cast %4
+  state n = %5
+}
+probe thread kernel:exit {
+  %0: u8 = state n
+  save m(n = %0)
+}
+"
+        .replace("  %2: u8 uniform = const 10\n  %3: u32", "  %2: u32")
+        .replace(
+            "%4: u32 = add %1, %3\n  %5: u8 = cast %4\n  state n = %5",
+            "%3: u32 = add %1, %2\n  %4: u8 = cast %3\n  state n = %4",
+        )
+        .as_str(),
+    );
+}
+
+#[test]
+fn branches_become_guards_and_selects() {
+    check(
+        "state n: u32; map m: array<thread> { x: u32 }
+         kernel:exit /lane < 4/ {
+           let x = 1 as u32;
+           if cu == 0 { x = 2; n++; } else { m.save(x); let y = lane; y = 3; x = y; }
+           m.save(x);
+         }",
+        "map m: array<thread> { x: u32 }
+state n: u32 = 0
+probe thread kernel:exit where %2 {
+  %0: u32 = lane
+  %1: u32 uniform = const 4
+  %2: bool = lt %0, %1
+  %3: u32 uniform = const 1
+  %4: u32 uniform = cu
+  %5: u32 uniform = const 0
+  %6: bool uniform = eq %4, %5
+  %7: u32 uniform = const 2
+  %8: u32 uniform = select %6, %7, %3
+  %9: u32 = state n
+  %10: u32 uniform = const 1
+  %11: u32 = add %9, %10
+  %12: bool = and %2, %6
+  state n = %11 if %12
+  %13: bool uniform = not %6
+  %14: bool = and %2, %13
+  save m(x = %8) if %14
+  %15: u32 = lane
+  %16: u32 uniform = const 3
+  %17: u32 uniform = select %13, %16, %8
+  save m(x = %17) if %2
+}
+",
+    );
+}
+
+#[test]
+fn nested_branches_join_their_conditions() {
+    check(
+        "state n: u32; kernel:exit { if cu == 0 { if wid == 1 { n = 1; } else { n = 2; } } }",
+        "state n: u32 = 0
+probe thread kernel:exit {
+  %0: u32 uniform = cu
+  %1: u32 uniform = const 0
+  %2: bool uniform = eq %0, %1
+  %3: u32 uniform = wid
+  %4: u32 uniform = const 1
+  %5: bool uniform = eq %3, %4
+  %6: bool uniform = and %2, %5
+  %7: u32 uniform = const 1
+  state n = %7 if %6
+  %8: bool uniform = not %5
+  %9: bool uniform = and %2, %8
+  %10: u32 uniform = const 2
+  state n = %10 if %9
+}
+",
+    );
+}
+
+#[test]
+fn shifts_by_any_integer() {
+    check(
+        "map m: array<thread> { a: u64, b: u32, c: s32 }
+         kernel:exit { m.save(clock() >> clock(), lane << (lane as s32), (lane as s32) >> 40) }",
+        "map m: array<thread> { a: u64, b: u32, c: s32 }
+probe thread kernel:exit {
+  %0: u64 uniform = clock
+  %1: u64 uniform = clock
+  %2: u64 uniform = const 255
+  %3: u64 uniform = min %1, %2
+  %4: u32 uniform = cast %3
+  %5: u64 uniform = shr %0, %4
+  %6: u32 = lane
+  %7: u32 = lane
+  %8: s32 = cast %7
+  %9: u32 = bits %8
+  %10: u32 = shl %6, %9
+  %11: u32 = lane
+  %12: s32 = cast %11
+  %13: u32 uniform = const 40
+  %14: s32 = shr %12, %13
+  save m(a = %5, b = %10, c = %14)
+}
+",
+    );
+}
+
+#[test]
+fn conditions_and_selects() {
+    check(
+        "state seen: bool; map m: array<warp> { x: u32, y: bool }
+         warp kernel:exit { seen = seen || cu == 3; m.save(seen ? min(cu, 7) : wid, (cu < 2) != (wid < 2) && true); }",
+        "map m: array<warp> { x: u32, y: bool }
+state seen: bool = false
+probe warp kernel:exit {
+  %0: bool uniform = state seen
+  %1: u32 uniform = cu
+  %2: u32 uniform = const 3
+  %3: bool uniform = eq %1, %2
+  %4: bool uniform = or %0, %3
+  state seen = %4
+  %5: bool uniform = state seen
+  %6: u32 uniform = cu
+  %7: u32 uniform = const 7
+  %8: u32 uniform = min %6, %7
+  %9: u32 uniform = wid
+  %10: u32 uniform = select %5, %8, %9
+  %11: u32 uniform = cu
+  %12: u32 uniform = const 2
+  %13: bool uniform = lt %11, %12
+  %14: u32 uniform = wid
+  %15: u32 uniform = const 2
+  %16: bool uniform = lt %14, %15
+  %17: bool uniform = xor %13, %16
+  %18: bool uniform = const true
+  %19: bool uniform = and %17, %18
+  save m(x = %10, y = %19)
+}
+",
+    );
+}
+
+#[test]
+fn tracepoints_of_kernels() {
+    check(
+        "map m: array<warp> { cu: u32 }
+         warp kernel:gemm:exit, kernel:\"*red\\\"*\"|\"scan?\":entry|exit, kernel:*:entry { m.save(cu); }",
+        "map m: array<warp> { cu: u32 }
+probe warp kernel:\"gemm\":exit, kernel:\"*red\\\"*\":entry, kernel:\"scan?\":entry, kernel:\"*red\\\"*\":exit, kernel:\"scan?\":exit, kernel:entry {
+  %0: u32 uniform = cu
+  save m(cu = %0)
+}
+",
+    );
+}
+
+/// The precedence is Rust's: `addr & 127 == 0` means what it looks like.
+#[test]
+fn precedence() {
+    let folded = |text: &str| {
+        let source =
+            format!("map m: array<thread> {{ x: s64 }} const C: s64 = {text}; kernel:exit {{ m.save(C) }}");
+        let (program, found) = compile(&source, "t");
+        no_errors(text, &source, found);
+        let printed = nt_ir::text::print(&program.unwrap());
+        printed.lines().find_map(|line| line.split_once("= const ")).unwrap().1.parse::<i64>().unwrap()
+    };
+    assert_eq!(folded("2 + 3 * 4 - 6 / 2 % 2"), 13);
+    assert_eq!(folded("1 << 2 + 1"), 8);
+    assert_eq!(folded("7 & 4 << 1 | 1 ^ 3"), 2);
+    assert_eq!(folded("6 & 3 == 2 ? 10 : 20"), 10);
+    assert_eq!(folded("1 < 2 && 2 < 3 || false ? 1 : 0"), 1);
+    assert_eq!(folded("-1 as u32 as s64"), 0xffff_ffff);
+    assert_eq!(folded("~0 & 0xff"), 255);
+    assert_eq!(folded("-7 / 2"), -3);
+    assert_eq!(folded("-7 >> 1"), -4);
+    assert_eq!(folded("false ? 1 : true ? 2 : 3"), 2);
+    assert_eq!(folded("min(3, 4) + max(3, 4) * select(1 == 1, 2, 3)"), 11);
+}
+
+#[test]
+fn tokens_are_shown_one_a_line() {
+    let (printed, found) = tokens("kernel:entry /cu < 3/ { x = 1ms; } // done");
+    assert!(found.is_empty());
+    assert_eq!(
+        printed,
+        "0..6         name          kernel
+6..7         punctuation   :
+7..12        name          entry
+13..14       punctuation   /
+14..16       name          cu
+17..18       punctuation   <
+19..20       integer       3
+20..21       predicate-end /
+22..23       punctuation   {
+24..25       name          x
+26..27       punctuation   =
+28..31       integer       1ms
+31..32       punctuation   ;
+33..34       punctuation   }
+"
+    );
+}
+
+#[test]
+fn the_tree_is_shown_indented() {
+    let (printed, found) = tree("warp kernel:exit /cu < 3/ { m.save(a, b = -c); if x { y++ } }");
+    assert!(found.is_empty());
+    let lines: Vec<String> =
+        printed.lines().map(|line| line.rsplit_once(' ').unwrap().0.trim_end().to_owned()).collect();
+    assert_eq!(
+        lines.join("\n"),
+        "probe warp
+  point kernel:exit
+  predicate
+    <
+      name cu
+      integer 3
+  body
+    method m.save
+      name a
+      b =
+        -
+          name c
+    if
+      name x
+      then
+        increment y"
+    );
+}
