@@ -122,7 +122,7 @@ fn length<H: FileHeader<Endian = Endianness>>(
 ) -> Result<u64, Error> {
     let table = |offset: u64, count: usize, size: u16| offset.saturating_add(count as u64 * u64::from(size));
     let segments = told(at, "program headers", header.program_headers(endian, bytes))?;
-    let mut end = u64::from(header.e_ehsize(endian))
+    let mut end = (size_of::<H>() as u64)
         .max(table(header.e_shoff(endian).into(), sections.len(), header.e_shentsize(endian)))
         .max(table(header.e_phoff(endian).into(), segments.len(), header.e_phentsize(endian)));
     let there = bytes.len() as u64;

@@ -90,10 +90,17 @@ pub fn open(bytes: &[u8]) -> Result<Container<'_>, Error> {
 /// A string of PTX ends at its NUL; its section is given as `string`, that of a cubin as `embedded`.
 pub fn search(bytes: &[u8]) -> Container<'_> {
     let mut container = read(bytes, form(bytes).unwrap_or(Form::Other));
-    let known: Vec<_> = container.entries.iter().map(|entry| (entry.at(), entry.stored_size())).collect();
-    // Entries stand in the file's order, but members of an archive need not.
-    let inside =
-        |at: u64| known.iter().any(|(start, size)| (*start..start.saturating_add(*size)).contains(&at));
+    // Entries stand in the file's order, but sections and members of an archive need not.
+    let mut known: Vec<(u64, u64)> = container
+        .entries
+        .iter()
+        .map(|entry| (entry.at(), entry.at().saturating_add(entry.stored_size())))
+        .collect();
+    known.sort_unstable();
+    let inside = |at: u64| {
+        let before = known.partition_point(|(start, _)| *start <= at);
+        before.checked_sub(1).and_then(|last| known.get(last)).is_some_and(|(_, end)| at < *end)
+    };
     for entry in strings::scan(bytes) {
         if !inside(entry.at()) {
             container.containers += 1;

@@ -13,7 +13,7 @@ use crate::view::View;
 use std::sync::Arc;
 
 /// Within how many bytes a module's `.version` and `.target` stand. A bound keeps the search linear.
-const FIRST_LINES: usize = 1 << 12;
+const FIRST_LINES: usize = 1 << 10;
 /// After so many things that look like cubins and are none no more are tried, which bounds the time that a file made
 /// of nothing else takes.
 const MOST_FAILURES: u32 = 1000;
@@ -50,6 +50,7 @@ pub(crate) fn scan(bytes: &[u8]) -> Vec<Entry<'_>> {
         match read.and_then(|cubin| rest.get(..usize::try_from(cubin.len).ok()?)) {
             Some(image) => {
                 push_cubin(View::new(image, at as u64), Some(&"embedded".into()), &mut found);
+                // A cubin has at least a header, so this goes on.
                 pos = at + image.len();
             }
             None => failures += 1,
