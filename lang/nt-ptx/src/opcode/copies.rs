@@ -21,7 +21,7 @@ const TENSORS: &[Also] = &[
     also(".shared::cta.mbarrier::complete_tx::bytes.global", 8, 6, 90),
     only(".cta_group::1", 8, 6, TENSOR_CORES),
     only(".cta_group::2", 8, 6, TENSOR_CORES),
-    only(".im2col::w", 8, 6, TENSOR_CORES),
+    also(".im2col::w", 8, 6, 100),
     only(".im2col::w::128", 8, 6, TENSOR_CORES),
     only(".tile::scatter4", 8, 6, TENSOR_CORES),
     only(".tile::gather4.shared::cluster", 8, 6, TENSOR_CORES),
@@ -30,13 +30,14 @@ const TENSORS: &[Also] = &[
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
-    row("cp.async.commit_group", Commit, "9.7.9.25.3.2", &[]).since(7, 0).on(80),
-    row("cp.async.wait_group", Wait, "9.7.9.25.3.3", &[In]).since(7, 0).on(80).awaits(Completion::CopyGroup),
-    row("cp.async.wait_all", Wait, "9.7.9.25.3.3", &[]).since(7, 0).on(80).awaits(Completion::CopyGroup),
+    row("cp.reduce.async.bulk.tensor", TensorCopy, "9.7.9.25.5.3", &[Tensor, Src]).since(8, 0).on(90),
+    row("cp.reduce.async.bulk.bulk_group", BulkCopy, "9.7.9.25.4.2", &[Dst, Src, Bytes]).since(8, 0).on(90),
+    row("cp.reduce.async.bulk", BulkCopy, "9.7.9.25.4.2", &[Dst, Src, Bytes, Mbarrier]).since(8, 0).on(90),
 
     row("cp.async.bulk.commit_group", Commit, "9.7.9.25.6.1", &[]).since(8, 0).on(90),
     row("cp.async.bulk.wait_group", Wait, "9.7.9.25.6.2", &[In]).since(8, 0).on(90).awaits(Completion::BulkGroup),
-    row("cp.async.bulk.prefetch.tensor", Prefetch, "9.7.9.25.5.4", &[Tensor]).since(8, 0).on(90).also(&[TENSORS]),
+    row("cp.async.bulk.prefetch.tensor", Prefetch, "9.7.9.25.5.4", &[Tensor]).since(8, 0).on(90)
+        .also(&[TENSORS, &[only(".tile::gather4", 8, 6, TENSOR_CORES)]]),
     row("cp.async.bulk.prefetch", Prefetch, "9.7.9.25.4.3", &[Address, Bytes]).since(8, 0).on(90),
     // From global memory the tensor comes second, into it first; the rest is alike.
     row("cp.async.bulk.tensor.bulk_group", TensorCopy, "9.7.9.25.5.2", &[Tensor, Src]).since(8, 0).on(90)
@@ -45,10 +46,10 @@ pub(super) const ROWS: &[Row] = &[
         .also(&[TENSORS]),
     row("cp.async.bulk.bulk_group", BulkCopy, "9.7.9.25.4.1", &[Dst, Src, Bytes]).since(8, 0).on(90).also(&[BULK]),
     row("cp.async.bulk", BulkCopy, "9.7.9.25.4.1", &[Dst, Src, Bytes, Mbarrier]).since(8, 0).on(90).also(&[BULK]),
-    row("cp.reduce.async.bulk.tensor", TensorCopy, "9.7.9.25.5.3", &[Tensor, Src]).since(8, 0).on(90),
-    row("cp.reduce.async.bulk.bulk_group", BulkCopy, "9.7.9.25.4.2", &[Dst, Src, Bytes]).since(8, 0).on(90),
-    row("cp.reduce.async.bulk", BulkCopy, "9.7.9.25.4.2", &[Dst, Src, Bytes, Mbarrier]).since(8, 0).on(90),
 
+    row("cp.async.commit_group", Commit, "9.7.9.25.3.2", &[]).since(7, 0).on(80),
+    row("cp.async.wait_group", Wait, "9.7.9.25.3.3", &[In]).since(7, 0).on(80).awaits(Completion::CopyGroup),
+    row("cp.async.wait_all", Wait, "9.7.9.25.3.3", &[]).since(7, 0).on(80).awaits(Completion::CopyGroup),
     row("cp.async.mbarrier.arrive", Mbar, "9.7.13.15.15", &[Address]).since(7, 0).on(80)
         .completes(Completion::Mbarrier).is(Trait::Arrive).also(&[CP_ASYNC]),
     row("cp.async", AsyncCopy, "9.7.9.25.3.1", &[Dst, Src, CopySize, In]).since(7, 0).on(80)

@@ -3,7 +3,9 @@
 use super::class::Class::{Compare, Convert, Load, Move, Other, Prefetch, Reduce, Shuffle, Store};
 use super::facts::Targets;
 use super::row::Role::{Address, Bytes, Data, In, Mbarrier, Out as Written};
-use super::row::{Also, BLACKWELL, D_A, D_A_B, D_A_B_C, Out, Row, Size, also, arch, computes, only, row};
+use super::row::{
+    Also, BLACKWELL, D_A, D_A_B, D_A_B_C, HALF, Out, Row, Size, also, arch, computes, only, row,
+};
 
 /// What the qualifiers of `ld`, `st`, `atom`, `red` need, whichever has them.
 pub(super) const MEMORY: &[Also] = &[
@@ -48,8 +50,8 @@ const MULTIMEM: &[Also] = &[
     only(".acc::f16", 8, 6, BLACKWELL),
 ];
 
-/// Formats of 8 bits.
-const F8: &[Also] = &[also(".e4m3x2", 7, 8, 89), also(".e5m2x2", 7, 8, 89)];
+/// Formats of 8 bits. `sm_90` had them from 7.8 already.
+const F8: &[Also] = &[also(".e4m3x2", 8, 1, 89), also(".e5m2x2", 8, 1, 89)];
 /// Smaller ones, and the scales.
 const F6: &[Also] = &[
     only(".e2m1x2", 8, 6, BLACKWELL),
@@ -68,7 +70,7 @@ const CVT: &[Also] = &[
     also(".tf32", 7, 0, 80),
     also(".tf32.rn", 7, 8, 90),
     also(".tf32.rz", 7, 8, 90),
-    also(".satfinite.f16", 8, 1, 80),
+    also(".satfinite.f16", 8, 1, 10),
     also(".satfinite.tf32", 8, 1, 80),
     // The other side of `.bf16` was `.f32` alone at first.
     also(".bf16.f16", 7, 8, 90),
@@ -130,6 +132,7 @@ pub(super) const ROWS: &[Row] = &[
         .also(&[SPACES_OF_CLUSTERS, &[also(".const", 3, 1, 20)]]),
     computes("cvt.pack", Convert, "9.7.9.22", D_A_B).out(Out::Is("b32")).since(6, 5).on(72)
         .also(&[&[also(".u4", 6, 5, 75), also(".s4", 6, 5, 75), also(".u2", 6, 5, 75), also(".s2", 6, 5, 75)]]),
+    computes("cvt.f32.bf16", Convert, "9.7.9.21", D_A).typed(HALF).size(Size::First).out(Out::First).since(7, 1).on(80),
     computes("cvt", Convert, "9.7.9.21", D_A).size(Size::First).out(Out::First)
         .also(&[CVT, F8, F6, STOCHASTIC]),
     computes("mapa", Move, "9.7.9.23", D_A_B).since(7, 8).on(90),

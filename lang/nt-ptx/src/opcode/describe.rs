@@ -21,9 +21,10 @@ impl Module<'_> {
     /// to tell which.
     pub fn facts(&self, instruction: &Instruction) -> Option<Facts> {
         let words = Words::of(self.opcode(instruction))?;
-        let row = table::find(&words)?;
         let operands = Operands { module: self, instruction };
-        Some(describe(row, &words, &operands))
+        let count = operands.count();
+        let row = table::find(&words, count)?;
+        Some(describe(row, &words, &operands, count))
     }
 }
 
@@ -71,9 +72,8 @@ impl Operands<'_, '_> {
     }
 }
 
-fn describe(row: &'static Row, words: &Words<'_>, operands: &Operands<'_, '_>) -> Facts {
+fn describe(row: &'static Row, words: &Words<'_>, operands: &Operands<'_, '_>, count: usize) -> Facts {
     let guarded = operands.instruction.guard.is_some();
-    let count = operands.count();
     let mut facts = Facts {
         class: row.class,
         name: row.name,

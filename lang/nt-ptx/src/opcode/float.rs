@@ -14,9 +14,6 @@ const BF16: &[Also] = &[also(".bf16", 7, 0, 80), also(".bf16x2", 7, 0, 80)];
 const HALF_FMA: &[Also] = &[also(".relu", 7, 0, 80), also(".oob", 8, 1, 90)];
 /// NaN that stays, and the sign of the product.
 const NAN: &[Also] = &[also(".NaN", 7, 0, 80), also(".xorsign.abs", 7, 2, 86)];
-/// `.abs` without `.xorsign` belongs to the form of three inputs.
-const THREE: &[Also] = &[also(".abs", 8, 8, 100)];
-
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     // Mixed precision names two types, so these stand before all that names one.
@@ -37,10 +34,10 @@ pub(super) const ROWS: &[Row] = &[
     computes("div", Float, "9.7.3.8", D_A_B).typed(FLOAT),
     computes("abs", Float, "9.7.3.9", D_A).typed(FLOAT),
     computes("neg", Float, "9.7.3.10", D_A).typed(FLOAT),
-    computes("min.xorsign.abs", Float, "9.7.3.11", D_A_B).typed(FLOAT).since(7, 2).on(86),
-    computes("max.xorsign.abs", Float, "9.7.3.12", D_A_B).typed(FLOAT).since(7, 2).on(86),
-    computes("min", Float, "9.7.3.11", D_A_B).typed(FLOAT).also(&[NAN, THREE]),
-    computes("max", Float, "9.7.3.12", D_A_B).typed(FLOAT).also(&[NAN, THREE]),
+    computes("min", Float, "9.7.3.11", D_A_B_C).typed(FLOAT).operands(4).since(8, 8).on(100),
+    computes("max", Float, "9.7.3.12", D_A_B_C).typed(FLOAT).operands(4).since(8, 8).on(100),
+    computes("min", Float, "9.7.3.11", D_A_B).typed(FLOAT).also(&[NAN]),
+    computes("max", Float, "9.7.3.12", D_A_B).typed(FLOAT).also(&[NAN]),
     computes("rcp.approx.ftz.f64", Sfu, "9.7.3.14", D_A).since(2, 1).on(20),
     computes("rcp", Sfu, "9.7.3.13", D_A),
     computes("sqrt", Sfu, "9.7.3.15", D_A),

@@ -10,6 +10,8 @@ const LOP3_PREDICATE: &[Also] = &[also(".or", 8, 2, 70), also(".and", 8, 2, 70)]
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
+    computes("set.f16", Compare, "9.7.7.1", D_A_B).out(Out::First).since(4, 2).on(53),
+    computes("set.bf16", Compare, "9.7.7.1", D_A_B).out(Out::First).since(7, 8).on(90),
     computes("set", Compare, "9.7.7.1", D_A_B).typed(HALF).out(Out::First).since(4, 2).on(53).also(&[BF16]),
     computes("setp", Compare, "9.7.7.2", D_A_B).typed(HALF).out(Out::Is("pred")).since(4, 2).on(53).also(&[BF16]),
     computes("set", Compare, "9.7.6.1", D_A_B).out(Out::First),

@@ -16,7 +16,7 @@
 //! probe. The table is data, a file for some of the manual's sections, a row for all opcodes that begin with the same
 //! words and are alike in what is asked here. An opcode that it lacks passes through, with a note.
 //!
-//! To add an instruction: a row in the file of its section, narrower rows before wider ones, what its modifiers need
+//! To add an instruction: a row in the file of its section, what its modifiers need
 //! beside it; then a line in `tests/opcodes.rs`, from the manual's own example, with the numbers worked out by hand.
 //! ptxas is asked there whether version and target are the least.
 //!

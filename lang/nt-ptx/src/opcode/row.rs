@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The first word of a row's name is the instruction's, the others are modifiers that must be there, in any order.
-//! Of several rows that fit the first counts, so that narrower ones stand before wider ones. Roles go with operands
+//! Of several rows that fit the one with the most words counts, and of as many words the one that stands first (it
+//! then has a narrower choice of types or of the number of operands). Roles go with operands
 //! from the left; further operands (cache policies, masks, hints) are read.
 
 use super::class::Class;
@@ -22,6 +23,8 @@ pub(super) struct Row {
     pub(super) roles: &'static [Role],
     /// Kinds of the last type that the opcode names, one bit each; 0 for any, and for none.
     pub(super) types: u8,
+    /// How many operands there are; 0 for any number.
+    pub(super) count: usize,
     pub(super) needs: Needs,
     /// What modifiers need beyond that.
     pub(super) also: &'static [&'static [Also]],
@@ -149,6 +152,7 @@ pub(super) const fn row(
         section,
         roles,
         types: 0,
+        count: 0,
         needs: Needs { version: (1, 0), target: Targets::From(10) },
         also: &[],
         size: Size::None,
@@ -200,6 +204,12 @@ impl Row {
 
     pub(super) const fn typed(mut self, types: u8) -> Row {
         self.types = types;
+        self
+    }
+
+    /// Of the forms that differ in the number of their operands, the one with so many.
+    pub(super) const fn operands(mut self, count: usize) -> Row {
+        self.count = count;
         self
     }
 

@@ -24,17 +24,7 @@ const ATOMICS: &[Also] = &[
     also(".b128", 8, 3, 90),
 ];
 
-const FENCES: &[Also] = &[
-    also(".acquire", 8, 6, 90),
-    also(".release", 8, 6, 90),
-    also(".cluster", 7, 8, 90),
-    also(".proxy.alias", 7, 5, 70),
-    also(".proxy.async", 8, 0, 90),
-    also(".proxy.async.global", 8, 0, 90),
-    also(".proxy.async::generic", 8, 6, 90),
-    also(".mbarrier_init", 8, 0, 90),
-    also(".proxy.tensormap::generic", 8, 3, 90),
-];
+const FENCES: &[Also] = &[also(".acquire", 8, 6, 90), also(".release", 8, 6, 90), also(".cluster", 7, 8, 90)];
 
 const MBARRIERS: &[Also] = &[
     also(".shared::cta", 7, 8, 80),
@@ -73,11 +63,15 @@ pub(super) const ROWS: &[Row] = &[
     block(row("barrier.sync", Barrier, "9.7.13.1", &[In, In])).since(6, 0).on(30).is(Trait::Sync)
         .awaits(Completion::Barrier),
 
-    row("membar.proxy", Fence, "9.7.13.4", &[]).since(7, 5).on(70),
+    row("membar.proxy", Fence, "9.7.13.4", &[]).since(7, 5).on(60),
     row("membar", Fence, "9.7.13.4", &[]).since(1, 4),
     // A fence of the tensor maps' proxy names the map.
     row("fence.proxy.tensormap::generic.acquire", Fence, "9.7.13.4", &[Address, Bytes]).since(8, 3).on(90),
-    row("fence.proxy", Fence, "9.7.13.4", &[]).since(7, 5).on(70).also(&[FENCES]),
+    row("fence.proxy.tensormap::generic.release", Fence, "9.7.13.4", &[]).since(8, 3).on(90),
+    row("fence.proxy.async::generic", Fence, "9.7.13.4", &[]).since(8, 6).on(90),
+    row("fence.proxy.async", Fence, "9.7.13.4", &[]).since(8, 0).on(90),
+    row("fence.proxy", Fence, "9.7.13.4", &[]).since(7, 5).on(70),
+    row("fence.mbarrier_init", Fence, "9.7.13.4", &[]).since(8, 0).on(90),
     row("fence", Fence, "9.7.13.4", &[]).since(6, 0).on(70).also(&[FENCES]),
 
     row("atom.cas", Atomic, "9.7.13.5", &[Written, Address, Data, Data]).size(Size::Memory).out(Out::Last)
@@ -106,10 +100,19 @@ pub(super) const ROWS: &[Row] = &[
     row("mbarrier.complete_tx", Mbar, "9.7.13.15.12", &[Address, In]).since(8, 0).on(90),
     row("mbarrier.arrive.expect_tx", Mbar, "9.7.13.15.13", &[Written, Address, Bytes]).since(8, 0).on(90)
         .out(Out::Is("b64")).is(Trait::Arrive).is(Trait::Expect).also(&[MBARRIERS]),
+    row("mbarrier.arrive.noComplete", Mbar, "9.7.13.15.13", &[Written, Address, In]).since(7, 0).on(80)
+        .out(Out::Is("b64")).is(Trait::Arrive).also(&[MBARRIERS]),
+    // To arrive more than once came later.
+    row("mbarrier.arrive", Mbar, "9.7.13.15.13", &[Written, Address, In]).operands(3).since(7, 8).on(90)
+        .out(Out::Is("b64")).is(Trait::Arrive).also(&[MBARRIERS]),
     row("mbarrier.arrive", Mbar, "9.7.13.15.13", &[Written, Address, In]).since(7, 0).on(80)
         .out(Out::Is("b64")).is(Trait::Arrive).also(&[MBARRIERS]),
     row("mbarrier.arrive_drop.expect_tx", Mbar, "9.7.13.15.14", &[Written, Address, Bytes]).since(8, 0).on(90)
         .out(Out::Is("b64")).is(Trait::Arrive).is(Trait::Expect).also(&[MBARRIERS]),
+    row("mbarrier.arrive_drop.noComplete", Mbar, "9.7.13.15.14", &[Written, Address, In]).since(7, 0).on(80)
+        .out(Out::Is("b64")).is(Trait::Arrive).also(&[MBARRIERS]),
+    row("mbarrier.arrive_drop", Mbar, "9.7.13.15.14", &[Written, Address, In]).operands(3).since(7, 8).on(90)
+        .out(Out::Is("b64")).is(Trait::Arrive).also(&[MBARRIERS]),
     row("mbarrier.arrive_drop", Mbar, "9.7.13.15.14", &[Written, Address, In]).since(7, 0).on(80)
         .out(Out::Is("b64")).is(Trait::Arrive).also(&[MBARRIERS]),
     row("mbarrier.test_wait", Wait, "9.7.13.15.16", &[Written, Address, In]).since(7, 0).on(80)

@@ -12,7 +12,8 @@ struct Entry {
     row: &'static Row,
 }
 
-/// Rows by their first word; those of one word in the order of the tables, since the first that fits counts.
+/// Rows by their first word, and of one word those with the most modifiers first, since the first that fits counts:
+/// `cp.async.bulk.wait_group` is no `cp.async.wait_group`, though it has all its words.
 static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let files = [
         integer::ROWS,
@@ -34,7 +35,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
             Entry { base: words.next().unwrap_or(""), modifiers: words.collect(), row }
         })
         .collect();
-    entries.sort_by_key(|entry| entry.base);
+    entries.sort_by_key(|entry| (entry.base, std::cmp::Reverse(entry.modifiers.len())));
     entries
 });
 
@@ -52,11 +53,12 @@ pub(crate) fn is_known(base: &str) -> bool {
     !rows(base).is_empty()
 }
 
-/// The row of an opcode.
-pub(super) fn find(words: &Words<'_>) -> Option<&'static Row> {
+/// The row of an opcode with so many operands.
+pub(super) fn find(words: &Words<'_>, count: usize) -> Option<&'static Row> {
     let kind = words.last_type().map_or(0, |ty| ty.kind as u8);
     let fits = |entry: &&Entry| {
         (entry.row.types == 0 || entry.row.types & kind != 0)
+            && (entry.row.count == 0 || entry.row.count == count)
             && entry.modifiers.iter().all(|word| words.has(word))
     };
     rows(words.base()).iter().find(fits).map(|entry| entry.row)
@@ -80,6 +82,7 @@ mod tests {
             let own = rows.iter().position(|other| std::ptr::eq(other.row, entry.row)).unwrap();
             for earlier in &rows[..own] {
                 let hides = (earlier.row.types == 0 || earlier.row.types == entry.row.types)
+                    && (earlier.row.count == 0 || earlier.row.count == entry.row.count)
                     && earlier.modifiers.iter().all(|word| entry.modifiers.contains(word));
                 assert!(!hides, "{} hides {}", earlier.row.name, entry.row.name);
             }
