@@ -15,9 +15,30 @@ pub struct Explanation {
     pub example: &'static str,
 }
 
+/// How long the lines of an explanation are, at most.
+const WIDTH: usize = 80;
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}\n\n{}\n\nFor example:\n", self.slug, self.text)?;
+        writeln!(f, "{}\n", self.slug)?;
+        let mut column = 0;
+        for word in self.text.split(' ') {
+            let length = word.chars().count();
+            match column {
+                0 => {}
+                _ if column + 1 + length > WIDTH => {
+                    writeln!(f)?;
+                    column = 0;
+                }
+                _ => {
+                    f.write_str(" ")?;
+                    column += 1;
+                }
+            }
+            f.write_str(word)?;
+            column += length;
+        }
+        writeln!(f, "\n\nFor example:\n")?;
         self.example.lines().try_for_each(|line| writeln!(f, "    {line}"))
     }
 }

@@ -62,20 +62,18 @@ pub(crate) fn parse<'s>(text: &'s str, found: &mut Found) -> Vec<Item<'s>> {
         let mut errors = Vec::new();
         let stream = tokens.iter().map(|&(token, span)| Ok((span.start as usize, token, span.end as usize)));
         let parsed = grammar::ProgramParser::new().parse(&mut errors, stream);
-        // Where a piece of the item was no token, or the parser had lost its way before, what it says next is
-        // a consequence of that.
+        // Where a piece of the item was no token, what the parser says is a consequence of that.
         let place = Span::new(tokens[0].1.start, tokens[tokens.len() - 1].1.end);
         if faulty(&faults, place) {
             items.extend(parsed.unwrap_or_default());
             continue;
         }
-        match (parsed, errors.is_empty()) {
-            (Ok(parsed), _) => items.extend(parsed),
-            (Err(error), true) => found.push(explain(&error, tokens, text)),
-            (Err(_), false) => {}
-        }
         for recovered in &errors {
             found.push(explain(&recovered.error, tokens, text));
+        }
+        match parsed {
+            Ok(parsed) => items.extend(parsed),
+            Err(error) => found.push(explain(&error, tokens, text)),
         }
     }
     items
@@ -136,10 +134,7 @@ fn begins_item(tokens: &[Lexed<'_>]) -> bool {
         Token::Map => {
             matches!((kind(1), kind(2)), (Some(Token::Ident(_) | Token::At(_)), Some(Token::Colon)))
         }
-        Token::Const | Token::Arg | Token::State => {
-            let then = matches!(kind(2), Some(Token::Colon | Token::Assign | Token::Semi));
-            then && matches!(kind(1), Some(Token::Ident(_)))
-        }
+        Token::Const | Token::Arg | Token::State => matches!(kind(1), Some(Token::Ident(_))),
         // `warp kernel:`, where an expression would go on with an operator, or the `:` of a select.
         Token::Thread(_) | Token::Warp(_) | Token::Block(_) => {
             matches!((kind(1), kind(2)), (Some(Token::Ident(_)), Some(Token::Colon)))

@@ -64,10 +64,17 @@ fn shipped_programs_compile_or_name_what_is_missing() {
         assert_eq!(program.is_some(), missing(probe.text).is_empty(), "{}", probe.name);
     }
     assert_eq!(missing(shipped("block_sched").unwrap()), Vec::<String>::new());
-    assert_eq!(missing(shipped("hot_lines").unwrap()), ["`inst:` tracepoints"]);
+    assert_eq!(
+        missing(shipped("hot_lines").unwrap()),
+        ["`inst:` tracepoints", "aggregations (`@x = …`)", "names of the site (`line`, `op`, `kernel` …)"]
+    );
     assert_eq!(
         missing(shipped("occupancy_timeline").unwrap()),
-        ["maps of blocks (`array<block>`)", "block probes (`block kernel:entry`)"]
+        [
+            "maps of blocks (`array<block>`)",
+            "block probes (`block kernel:entry`)",
+            "stores of single fields (`map.field = …`)"
+        ]
     );
 }
 

@@ -1,3 +1,9 @@
 //! Compiles probe programs.
 
-fn main() {}
+mod cli;
+mod list;
+mod run;
+
+fn main() -> std::process::ExitCode {
+    nt_cli::main(|args| run::run(&args))
+}

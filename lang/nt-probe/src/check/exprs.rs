@@ -11,6 +11,12 @@ use nt_diag::{Diagnostic, Span};
 use nt_ir::eval;
 use nt_ir::program::{Builtin, Type, Unit};
 
+// Constructs that are not compiled yet, as messages call them.
+pub(super) const FLOATS: &str = "floating-point numbers";
+pub(super) const STRINGS: &str = "strings";
+pub(super) const ARGUMENTS: &str = "arguments (`arg`, `$1`)";
+pub(super) const REDUCERS: &str = "reducers (`first`, `any`, `lane_sum` …)";
+
 impl<'s> Checker<'_, 's> {
     pub(super) fn expr(&mut self, expr: &Expr<'s>) -> Value {
         let span = expr.span;
@@ -19,9 +25,9 @@ impl<'s> Checker<'_, 's> {
                 Ok(value) => Value::Literal(Literal { value: value.into(), complement: false, span }),
                 Err(message) => self.wrong("bad-number", word.span, message),
             },
-            ExprKind::Float(_) => self.refuse(span, "floating-point numbers"),
-            ExprKind::Str(_) => self.refuse(span, "strings"),
-            ExprKind::Param(_) => self.refuse(span, "arguments (`arg`, `$1`)"),
+            ExprKind::Float(_) => self.refuse(span, FLOATS),
+            ExprKind::Str(_) => self.refuse(span, STRINGS),
+            ExprKind::Param(_) => self.refuse(span, ARGUMENTS),
             ExprKind::Bool(value) => constant(u64::from(*value), Type::Bool, span),
             ExprKind::Name(word) => self.name(*word),
             ExprKind::Call(function, arguments) => self.call(*function, arguments, span),
@@ -268,7 +274,7 @@ impl<'s> Checker<'_, 's> {
                 self.found.push(diagnostic);
                 Value::Bad
             }
-            (Meaning::Reducer, _) => self.refuse(span, "reducers (`first`, `any`, `lane_sum` …)"),
+            (Meaning::Reducer, _) => self.refuse(span, REDUCERS),
             (Meaning::Extreme(op), [a, b]) => {
                 let (a, b) = (self.expr(&a.value), self.expr(&b.value));
                 self.extreme(op, a, b, span)

@@ -13,6 +13,7 @@ pub(crate) mod names;
 mod operators;
 pub(crate) mod points;
 mod stmts;
+mod survey;
 mod types;
 mod units;
 
@@ -143,7 +144,7 @@ impl<'s> Checker<'_, 's> {
                 }
                 Item::Arg(binding) => {
                     self.enter(binding.name, Global::Arg);
-                    self.not_yet(binding.span, "arguments (`arg`, `$1`)");
+                    self.not_yet(binding.span, exprs::ARGUMENTS);
                 }
                 Item::State(binding) => {
                     let id = StateId(self.state_items.len() as u32);
@@ -196,16 +197,16 @@ impl<'s> Checker<'_, 's> {
     fn type_named(&mut self, word: Word<'_>) -> Option<Type> {
         match Type::from_word(word.text) {
             Some(Type::F32 | Type::F64) => {
-                self.not_yet(word.span, "floating-point numbers");
+                self.not_yet(word.span, exprs::FLOATS);
                 None
             }
             Some(ty) => Some(ty),
             None if matches!(word.text, "f16" | "bf16") => {
-                self.not_yet(word.span, "floating-point numbers");
+                self.not_yet(word.span, exprs::FLOATS);
                 None
             }
             None if word.text == "str" => {
-                self.not_yet(word.span, "strings");
+                self.not_yet(word.span, exprs::STRINGS);
                 None
             }
             None => {

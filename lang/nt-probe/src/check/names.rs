@@ -42,7 +42,7 @@ const fn given(name: &'static str, meaning: Meaning, ty: &'static str, about: &'
 
 const SITE: Meaning = Meaning::NotYet("names of the site (`line`, `op`, `kernel` …)");
 const BITS: Meaning = Meaning::NotYet("functions on bits (`popc`, `clz`, `ctz`, `hash`)");
-const FLOAT: Meaning = Meaning::NotYet("floating-point numbers");
+const FLOAT: Meaning = Meaning::NotYet(super::exprs::FLOATS);
 
 /// Every given name, in the order of the language reference.
 pub(crate) const GIVEN: &[Given] = &[

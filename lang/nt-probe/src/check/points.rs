@@ -197,7 +197,7 @@ fn unknown_event(checker: &mut Checker<'_, '_>, span: Span, name: &str) {
 /// The globs of a kernel's name; `*` is any kernel.
 fn globs(checker: &mut Checker<'_, '_>, part: &Part<'_>) -> Option<Vec<Option<String>>> {
     if let Part::Param(_) = part {
-        checker.not_yet(part_span(part), "arguments (`arg`, `$1`)");
+        checker.not_yet(part_span(part), super::exprs::ARGUMENTS);
         return None;
     }
     let Part::Path(path) = part else {

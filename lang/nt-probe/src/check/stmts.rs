@@ -7,6 +7,11 @@ use crate::token::Word;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::program::{StateId, Type, Unit};
 
+// Constructs that are not compiled yet, as messages call them.
+pub(super) const AGGREGATIONS: &str = "aggregations (`@x = …`)";
+pub(super) const SLOTS: &str = "stores of single fields (`map.field = …`)";
+pub(super) const ASM: &str = "`asm` statements";
+
 impl<'s> Checker<'_, 's> {
     /// One probe; `None` if nothing can be said about its body.
     pub(super) fn probe(&mut self, probe: &Probe<'s>) -> Option<checked::Probe> {
@@ -16,6 +21,7 @@ impl<'s> Checker<'_, 's> {
             self.not_yet(probe.span, "block probes (`block kernel:entry`)");
         }
         if points.refused || unit == Unit::Block {
+            self.survey(probe);
             return None;
         }
         self.scope = Scope { unit, lets: Vec::new(), visible: Vec::new() };
@@ -61,13 +67,13 @@ impl<'s> Checker<'_, 's> {
             }
             Stmt::Slot { map, span, .. } => {
                 if self.map_named(*map).is_some() {
-                    self.not_yet(*span, "stores of single fields (`map.field = …`)");
+                    self.not_yet(*span, SLOTS);
                 }
                 None
             }
             Stmt::Aggregate { function, span, .. } => {
                 if names::AGGREGATIONS.contains(&function.text) {
-                    self.not_yet(*span, "aggregations (`@x = …`)");
+                    self.not_yet(*span, AGGREGATIONS);
                 } else {
                     let message = format!("unknown aggregation `{}`", function.text);
                     let diagnostic = Diagnostic::error("unknown-name", function.span, message)
@@ -88,7 +94,7 @@ impl<'s> Checker<'_, 's> {
                 Some(checked::Stmt::If { condition: condition?, then, otherwise })
             }
             Stmt::Asm { span, .. } => {
-                self.not_yet(*span, "`asm` statements");
+                self.not_yet(*span, ASM);
                 None
             }
             Stmt::Bad(_) => None,
