@@ -1,7 +1,7 @@
 //! Programs, libraries, object files and archives: where in them device code lies.
 //!
 //! ```text
-//! .nv_fatbin        containers, back to back (PE: .nv_fatb, Mach-O: __nv_fatbin)
+//! .nv_fatbin        containers, back to back (PE: .nv_fatb, __nv_rel; Mach-O: __nv_fatbin)
 //! __nv_relfatbin    the same for relocatable code; also in programs that were linked from it
 //! .nvFatBinSegment  pointers to them, for the runtime
 //! ```
@@ -20,7 +20,7 @@ use object::{Object, ObjectSection, SectionKind};
 use std::sync::Arc;
 
 /// Sections that hold nothing but containers. PE cuts names to eight characters.
-const FATBINS: [&str; 4] = [".nv_fatbin", "__nv_relfatbin", "__nv_fatbin", ".nv_fatb"];
+const FATBINS: [&str; 5] = [".nv_fatbin", "__nv_relfatbin", "__nv_fatbin", ".nv_fatb", "__nv_rel"];
 /// HIP's, which hold AMD's code objects.
 const HIP: [&str; 2] = [".hip_fatbin", ".hip_fat"];
 
