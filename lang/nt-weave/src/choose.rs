@@ -5,8 +5,8 @@
 //!
 //! * its own symbol is an operand, as for launches from the device: a caller that we do not see would not pass the
 //!   context (docs/injection.md, "The context");
-//! * a `kernel:exit` probe, and a function it calls holds `exit`, or it calls through a pointer, so that lanes could
-//!   leave past the probe.
+//! * a `kernel:exit` probe, and a function it calls holds `exit` or is not in the module, or it calls through a pointer,
+//!   so that lanes could leave past the probe.
 
 use crate::Refused;
 use crate::sites::Point;
@@ -14,6 +14,7 @@ use nt_diag::{Diagnostic, Span};
 use nt_ir::program::{Program, Tracepoint};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::Module;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What opens every comment of a woven text.
 const MARK: &str = "/*nt:";
@@ -78,10 +79,57 @@ pub(crate) fn points(module: &Module<'_>, program: &Program, function: usize) ->
     points
 }
 
+/// Functions and entries by name, declarations included: looked up for every kernel, so made once a module.
+pub(crate) struct Names<'s> {
+    functions: BTreeMap<&'s str, Vec<usize>>,
+    aliases: BTreeMap<&'s str, &'s str>,
+}
+
+impl<'s> Names<'s> {
+    pub(crate) fn of(info: &ModuleInfo<'s>) -> Self {
+        let mut functions: BTreeMap<&'s str, Vec<usize>> = BTreeMap::new();
+        for (index, function) in info.functions.iter().enumerate() {
+            functions.entry(function.name).or_default().push(index);
+        }
+        Names { functions, aliases: info.aliases.iter().map(|alias| (alias.name, alias.target)).collect() }
+    }
+
+    /// All declarations and definitions of a name.
+    pub(crate) fn all(&self, name: &str) -> &[usize] {
+        self.functions.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a kernel reaches by direct calls, itself first.
+    fn reached(&self, info: &ModuleInfo<'s>, kernel: usize) -> Vec<usize> {
+        let mut seen = BTreeSet::from([kernel]);
+        let mut reached = vec![kernel];
+        let mut next = 0;
+        while let Some(&function) = reached.get(next) {
+            next += 1;
+            for &name in info.functions.get(function).map_or(&[][..], |f| &f.calls) {
+                let target = self.aliases.get(name).copied();
+                for name in std::iter::once(name).chain(target) {
+                    reached.extend(self.all(name).iter().filter(|&&callee| seen.insert(callee)));
+                }
+            }
+        }
+        reached
+    }
+}
+
+/// Is it one of the functions that every driver brings along (CUDA C++ programming guide: printf, malloc, assert,
+/// launches from the device)? None of them ends the lane.
+fn is_of_the_system(name: &str) -> bool {
+    matches!(name, "vprintf" | "malloc" | "free" | "__assertfail")
+        || name.starts_with("cuda")
+        || name.starts_with("cnp")
+}
+
 /// Would the probes' promises hold in this kernel?
 pub(crate) fn kernel(
     module: &Module<'_>,
     info: &ModuleInfo<'_>,
+    names: &Names<'_>,
     points: &[Point],
     function: usize,
 ) -> Result<(), Refused> {
@@ -108,35 +156,53 @@ pub(crate) fn kernel(
         ));
     }
     if points.iter().any(|point| point.exit) {
-        let reach = info.reach(&[function]);
-        if let Some(&exiting) = reach.exits.first() {
-            let callee = info.functions.get(exiting as usize).map_or("", |f| f.name);
-            let mut why = Diagnostic::error(
-                "exit-in-callee",
-                entry.name,
-                format!("`kernel:exit` cannot be probed in `{name}`"),
-            )
-            .label(format!("it reaches `{callee}`, which holds `exit`"));
-            if let Some(callee) = module.functions.get(exiting as usize) {
-                why = why.note_at(callee.name, "declared here");
-            }
-            return Err(Box::new(why.help("probe `kernel:entry` alone, or choose other kernels with `-k`")));
+        leaves_in_sight(module, info, names, function)?;
+    }
+    Ok(())
+}
+
+/// Does every lane leave by an instruction of the kernel itself?
+fn leaves_in_sight(
+    module: &Module<'_>,
+    info: &ModuleInfo<'_>,
+    names: &Names<'_>,
+    kernel: usize,
+) -> Result<(), Refused> {
+    let Some(entry) = module.functions.get(kernel) else { return Ok(()) };
+    let refusal = |slug: &'static str, at: Span, label: String| {
+        let name = module.at(entry.name);
+        Diagnostic::error(slug, at, format!("`kernel:exit` cannot be probed in `{name}`"))
+            .label(label)
+            .help("probe `kernel:entry` alone, or choose other kernels with `-k`")
+    };
+    for function in names.reached(info, kernel) {
+        let (Some(known), Some(callee)) = (info.functions.get(function), module.functions.get(function))
+        else {
+            continue;
+        };
+        let name = known.name;
+        if known.has_exit && function != kernel {
+            let why =
+                refusal("exit-in-callee", entry.name, format!("it reaches `{name}`, which holds `exit`"));
+            return Err(Box::new(why.note_at(callee.name, "declared here")));
         }
-        if let Some(&caller) = reach.indirect.first() {
-            let caller = info.functions.get(caller as usize);
-            let at = caller
-                .and_then(|f| f.indirect_calls.first())
-                .and_then(|&call| module.statements.get(call as usize))
-                .map_or(entry.name, |statement| statement.span);
-            let caller = caller.map_or("", |f| f.name);
-            return Err(Box::new(
-                Diagnostic::error("indirect-call", at, format!("`kernel:exit` cannot be probed in `{name}`"))
-                    .label(format!("`{caller}` calls through a pointer"))
-                    .note(
-                        "what is called there may hold `exit`, past which no probe would see the lane leave",
-                    )
-                    .help("probe `kernel:entry` alone, or choose other kernels with `-k`"),
-            ));
+        if let Some(&call) = known.indirect_calls.first() {
+            let at = module.statements.get(call as usize).map_or(entry.name, |statement| statement.span);
+            let why = refusal("indirect-call", at, format!("`{name}` calls through a pointer"))
+                .note("what is called there may hold `exit`, past which no probe would see the lane leave");
+            return Err(Box::new(why));
+        }
+        let is_defined =
+            names.all(name).iter().any(|&f| module.functions.get(f).is_some_and(|f| f.body.is_some()));
+        if !is_defined && !names.aliases.contains_key(name) && !is_of_the_system(name) {
+            let why = refusal(
+                "unknown-callee",
+                entry.name,
+                format!("it reaches `{name}`, which is not in this module"),
+            )
+            .note("it may hold `exit`, past which no probe would see the lane leave")
+            .note_at(callee.name, "declared here");
+            return Err(Box::new(why));
         }
     }
     Ok(())

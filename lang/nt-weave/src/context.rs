@@ -11,10 +11,11 @@
 //! against what it fills in. Forward declarations of the same entry get the same edit, or ptxas finds "inconsistent
 //! prototypes". A kernel `.entry k {` without a list gets one behind its name.
 
+use crate::choose::Names;
 use nt_ir::layout::{Layout, Presence};
 use nt_ir::program::Program;
 use nt_ptx::Edits;
-use nt_ptx::syntax::{Function, Module};
+use nt_ptx::syntax::Module;
 use std::fmt::Write;
 
 /// What stands in the block, and its text.
@@ -107,11 +108,16 @@ fn widths(layout: &Layout) -> String {
 }
 
 /// Appends the parameter to the kernel and to its forward declarations.
-pub(crate) fn edit(module: &Module<'_>, function: usize, context: &Context, edits: &mut Edits) {
+pub(crate) fn edit(
+    module: &Module<'_>,
+    names: &Names<'_>,
+    function: usize,
+    context: &Context,
+    edits: &mut Edits,
+) {
     let Some(kernel) = module.functions.get(function) else { return };
-    let name = module.at(kernel.name);
-    let same = |other: &&Function| other.is_entry && module.at(other.name) == name;
-    for entry in module.functions.iter().filter(same) {
+    let same = names.all(module.at(kernel.name)).iter().filter_map(|&same| module.functions.get(same));
+    for entry in same.filter(|same| same.is_entry) {
         let declaration = &context.declaration;
         let (at, text) = match (entry.params.last(), entry.list) {
             (Some(last), _) => (last.span.end, format!(",\n\t{declaration}")),

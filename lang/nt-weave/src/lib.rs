@@ -33,7 +33,7 @@ use nt_ptx::{Edits, ModuleInfo};
 pub use choose::glob_matches;
 pub use context::{Fill, Slot};
 pub use prune::prune;
-pub use sites::{Guard, Kind, Site, list_sites};
+pub use sites::{Guard, Kind, Site, list_sites, list_sites_of};
 
 /// Why a kernel cannot be probed.
 type Refused = Box<Diagnostic>;
@@ -113,7 +113,7 @@ pub struct UsedMap {
 ///
 /// The module must have been parsed and resolved without errors.
 pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chosen: &[usize]) -> Woven {
-    let mut woven = Woven { text: module.text.to_owned(), ..Woven::default() };
+    let mut woven = Woven::default();
     let mut edits = Edits::new();
     let mut needs = plan::Needs::default();
     let mut next_span = 0;
@@ -122,12 +122,14 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
     let prefix = match choose::module(module) {
         Ok(()) => plan::prefix(module),
         Err(why) => {
+            woven.text = module.text.to_owned();
             woven.refused =
                 choose::kernels(module, chosen).map(|f| (choose::name(module, f), (*why).clone())).collect();
             return woven;
         }
     };
 
+    let names = choose::Names::of(info);
     let files = sites::SourceFiles::of(module);
     let mut places = sites::Places::new(module.text);
     for function in choose::kernels(module, chosen) {
@@ -136,7 +138,7 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
         if found.is_empty() {
             continue;
         }
-        let done = choose::kernel(module, info, &points, function).and_then(|()| {
+        let done = choose::kernel(module, info, &names, &points, function).and_then(|()| {
             let plan = plan::run(module, info, probe, &prefix, function, &found)?;
             let spans = place::run(module, info, probe, &plan, function, &found, next_span)?;
             Ok((plan, spans))
@@ -145,7 +147,7 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
             // Its probes match and have no effect: nothing to record in it.
             Ok((_, spans)) if spans.numbers.is_empty() => {}
             Ok((plan, spans)) => {
-                context::edit(module, function, &plan.context, &mut edits);
+                context::edit(module, &names, function, &plan.context, &mut edits);
                 edits.extend(spans.edits);
                 needs.add(&plan.needs);
                 next_span = spans.next;
@@ -158,6 +160,7 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
 
     // Nothing woven: the text is the input's, to the byte.
     if woven.kernels.is_empty() {
+        woven.text = module.text.to_owned();
         return woven;
     }
     woven.raised = plan::raise_version(module, &needs, &mut edits);
@@ -170,6 +173,7 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
             let kernels = std::mem::take(&mut woven.kernels);
             woven.refused.extend(kernels.into_iter().map(|kernel| (kernel.name, why.clone())));
             woven.raised = None;
+            woven.text = module.text.to_owned();
         }
     }
     woven

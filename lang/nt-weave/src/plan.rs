@@ -73,12 +73,21 @@ pub(crate) fn prefix(module: &Module<'_>) -> String {
     let mut prefix = "nt_".to_owned();
     // A text of n bytes holds fewer than n identifiers, so this ends.
     for number in 1.. {
-        if !module.text.contains(&prefix) || identifiers_with_prefix(module, &prefix).is_empty() {
+        if !begins_a_word(module.text, &prefix) || identifiers_with_prefix(module, &prefix).is_empty() {
             break;
         }
         prefix = format!("nt{number}_");
     }
     prefix
+}
+
+/// Might an identifier begin with `prefix`? Most texts answer no without being read token by token, also those with a
+/// kernel `fill_persistent_0`.
+fn begins_a_word(text: &str, prefix: &str) -> bool {
+    text.match_indices(prefix).any(|(at, _)| {
+        let before = text.as_bytes().get(at.wrapping_sub(1));
+        before.is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')
+    })
 }
 
 /// Plans one kernel, or says why it cannot be probed.

@@ -159,9 +159,18 @@ pub(crate) fn find(
 
 /// All sites of a kernel, whatever a program asks for, for listings. The numbers count within the kernel.
 pub fn list_sites(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Vec<Site> {
-    let found = find(module, info, &[Point { probe: 0, entry: true, exit: true }], function);
-    let numbers: Vec<(usize, u32)> = (0..).take(found.len()).zip(0..).collect();
-    describe(module, &found, &numbers, &SourceFiles::of(module), &mut Places::new(module.text))
+    list_sites_of(module, info, &[function]).pop().unwrap_or_default()
+}
+
+/// [`list_sites`] of several kernels, in one walk of the text if they come in its order.
+pub fn list_sites_of(module: &Module<'_>, info: &ModuleInfo<'_>, functions: &[usize]) -> Vec<Vec<Site>> {
+    let (files, mut places) = (SourceFiles::of(module), Places::new(module.text));
+    let mut list = |&function: &usize| {
+        let found = find(module, info, &[Point { probe: 0, entry: true, exit: true }], function);
+        let numbers: Vec<(usize, u32)> = (0..).take(found.len()).zip(0..).collect();
+        describe(module, &found, &numbers, &files, &mut places)
+    };
+    functions.iter().map(&mut list).collect()
 }
 
 /// The `.loc` of a kernel's first instruction.

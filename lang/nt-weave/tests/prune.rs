@@ -25,6 +25,7 @@ fn prune(ptx: &str, keep: &str) -> String {
     pruned
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "`expect!` makes a value")]
 fn check(items: &str, keep: &str, expected: Expect) {
     let ptx = format!(".version 8.5\n.target sm_90\n.address_size 64\n{items}");
     let pruned = prune(&ptx, keep);

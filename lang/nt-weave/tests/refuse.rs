@@ -9,6 +9,7 @@ use expect_test::{Expect, expect};
 
 const HEADER: &str = ".version 8.5\n.target sm_90\n.address_size 64\n";
 
+#[allow(clippy::needless_pass_by_value, reason = "`expect!` makes a value")]
 fn check_with(ptx: &str, program: &nt_ir::Prepared, expected: Expect) {
     let woven = weave(ptx, program);
     expected.assert_eq(&refusals(ptx, &woven));
@@ -180,4 +181,21 @@ fn nothing_to_put_anywhere() {
     let ptx = format!("{HEADER}.entry k() {{ trap; }}\n");
     let woven = weave(&ptx, &probe("block_sched"));
     assert!(woven.kernels.is_empty() && woven.refused.is_empty() && woven.text == ptx);
+}
+
+#[test]
+fn callee_that_is_elsewhere() {
+    check(
+        ".extern .func far();\n.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n\
+         .entry k() { call far, (); ret; }\n",
+        "block_sched",
+        expect![[r#"
+            in.ptx:6:8: error: `kernel:exit` cannot be probed in `k`
+              6 | .entry k() { call far, (); ret; }
+                |        ^ it reaches `far`, which is not in this module
+              note: it may hold `exit`, past which no probe would see the lane leave
+              note: in.ptx:4:15: declared here
+              help: probe `kernel:entry` alone, or choose other kernels with `-k`
+        "#]],
+    );
 }

@@ -11,14 +11,13 @@
 use nt_engine::choose::demangle;
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::Module;
-use nt_weave::{Kind, Site, list_sites};
+use nt_weave::{Kind, Site, list_sites_of};
 use std::fmt::Write;
 
 pub(crate) fn run(module: &Module<'_>, info: &ModuleInfo<'_>, kernels: &[usize]) -> String {
     let mut out = "kernel\ttracepoint\tsites\tplaces\tname\n".to_owned();
-    for &kernel in kernels {
+    for (&kernel, sites) in kernels.iter().zip(list_sites_of(module, info, kernels)) {
         let name = module.functions.get(kernel).map_or("", |function| module.at(function.name));
-        let sites = list_sites(module, info, kernel);
         for kind in [Kind::Entry, Kind::Exit] {
             let at: Vec<&Site> = sites.iter().filter(|site| site.kind == kind).collect();
             let places: Vec<String> = at.iter().map(|site| place(site)).collect();

@@ -7,8 +7,9 @@ use anyhow::bail;
 use nt_cli::{Outcome, Output, Report, Stdin};
 use nt_diag::{Diagnostic, Found, Severity};
 use nt_engine::choose::{choose, nearest};
-use nt_ptx::syntax::Module;
+use nt_ptx::syntax::{Function, Module};
 use nt_weave::Woven;
+use std::collections::BTreeSet;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let report = Report::new(args.common);
@@ -105,8 +106,9 @@ fn strictly(found: &Found) -> Found {
 
 /// The kernels of these names, as the weaver counts them.
 fn indices(module: &Module<'_>, names: &[&str]) -> Vec<usize> {
-    let chosen = |function: &nt_ptx::syntax::Function| {
-        function.is_entry && function.body.is_some() && names.contains(&module.at(function.name))
+    let names: BTreeSet<&str> = names.iter().copied().collect();
+    let chosen = |function: &Function| {
+        function.is_entry && function.body.is_some() && names.contains(module.at(function.name))
     };
     module
         .functions

@@ -31,7 +31,7 @@ pub(crate) enum Known {
 }
 
 /// Every special register that a span may read, so that a kernel that shadows one of them is refused.
-pub(crate) const SPECIAL_REGISTERS: [&str; 32] = [
+pub(crate) const SPECIAL_REGISTERS: [&str; 13] = [
     "%clock",
     "%clock64",
     "%globaltimer",
@@ -39,31 +39,12 @@ pub(crate) const SPECIAL_REGISTERS: [&str; 32] = [
     "%laneid",
     "%lanemask_lt",
     "%tid",
-    "%tid.x",
-    "%tid.y",
-    "%tid.z",
     "%ntid",
-    "%ntid.x",
-    "%ntid.y",
-    "%ntid.z",
     "%ctaid",
-    "%ctaid.x",
-    "%ctaid.y",
-    "%ctaid.z",
     "%nctaid",
-    "%nctaid.x",
-    "%nctaid.y",
-    "%nctaid.z",
     "%clusterid",
-    "%clusterid.x",
-    "%clusterid.y",
-    "%clusterid.z",
     "%nclusterid",
-    "%nclusterid.x",
-    "%nclusterid.y",
-    "%nclusterid.z",
     "%cluster_ctarank",
-    "WARP_SZ",
 ];
 
 const TID: [&str; 3] = ["%tid.x", "%tid.y", "%tid.z"];

@@ -75,6 +75,7 @@ pub(crate) fn obeys(ptx: &str, woven: &Woven, name: &str) {
 pub(crate) struct Ptxas;
 
 impl Ptxas {
+    #[allow(clippy::print_stderr, reason = "what is skipped is said")]
     pub(crate) fn find() -> Option<Ptxas> {
         let found = Command::new("ptxas").arg("--version").output().is_ok_and(|out| out.status.success());
         if !found {
