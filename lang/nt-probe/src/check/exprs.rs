@@ -1,14 +1,13 @@
-//! Expressions: literals, names, calls, casts. Operators are in `operators.rs`.
+//! Expressions: literals, names, calls. Operators are in `operators.rs`, conversions in `conversions.rs`.
 
 use super::names::{self, Meaning};
-use super::types::{common, fits, widens};
+use super::types::common;
 use super::{Checker, Choice, Global, Literal, Value};
 use crate::ast::{Argument, Expr, ExprKind};
 use crate::checked::{self, Kind};
 use crate::literal::integer;
 use crate::token::Word;
 use nt_diag::{Diagnostic, Span};
-use nt_ir::eval;
 use nt_ir::program::{Builtin, Type, Unit};
 
 // Constructs that are not compiled yet, as messages call them.
@@ -54,94 +53,6 @@ impl<'s> Checker<'_, 's> {
                 self.select(condition, a, b, span)
             }
         }
-    }
-
-    /// A literal that stands alone is a `u64`, a negative one an `s64`.
-    pub(super) fn settle(&mut self, value: Value) -> Option<checked::Expr> {
-        match value {
-            Value::Literal(literal) if literal.value < 0 && !literal.complement => {
-                self.literal(literal, Type::S64)
-            }
-            Value::Literal(literal) => self.literal(literal, Type::U64),
-            Value::Choice(choice) => {
-                let ty = if choice.is_negative() { Type::S64 } else { Type::U64 };
-                self.coerce(Value::Choice(choice), ty)
-            }
-            Value::Typed(expr) => Some(expr),
-            Value::Bad => None,
-        }
-    }
-
-    /// `value` as `ty`, if nothing is lost.
-    pub(super) fn coerce(&mut self, value: Value, ty: Type) -> Option<checked::Expr> {
-        let expr = match value {
-            Value::Literal(literal) => return self.literal(literal, ty),
-            Value::Choice(choice) => {
-                let Choice { condition, a, b, span } = *choice;
-                let (a, b) = (self.coerce(a, ty)?, self.coerce(b, ty)?);
-                let varying = condition.varying;
-                let kind = Kind::Select(Box::new(condition), Box::new(a), Box::new(b));
-                return Some(checked::Expr { kind, ty, varying, span });
-            }
-            Value::Typed(expr) => expr,
-            Value::Bad => return None,
-        };
-        if expr.ty == ty {
-            return Some(expr);
-        }
-        if widens(expr.ty, ty) {
-            return Some(convert(expr, ty));
-        }
-        let (from, to) = (expr.ty.word(), ty.word());
-        let shown = self.shown(expr.span);
-        let diagnostic = match (expr.ty, ty) {
-            (_, Type::Bool) => {
-                Diagnostic::error("type-mismatch", expr.span, format!("expected bool, found {from}"))
-                    .help(format!("write `{shown} != 0`"))
-            }
-            (Type::Bool, _) => {
-                Diagnostic::error("type-mismatch", expr.span, format!("expected {to}, found bool"))
-                    .help(format!("write `{shown} as {to}`, which is 0 or 1"))
-            }
-            _ => Diagnostic::error("lossy-conversion", expr.span, format!("not every {from} is a {to}"))
-                .help(format!("write `{shown} as {to}` if that is meant")),
-        };
-        self.found.push(diagnostic);
-        None
-    }
-
-    /// Conditions are bool, and nothing else is taken for one.
-    pub(super) fn condition(&mut self, value: Value) -> Option<checked::Expr> {
-        let (span, ty) = match &value {
-            Value::Typed(expr) if expr.ty == Type::Bool => return self.settle(value),
-            Value::Typed(expr) => (expr.span, expr.ty.word()),
-            Value::Literal(literal) => (literal.span, "a number"),
-            Value::Choice(choice) => (choice.span, "a number"),
-            Value::Bad => return None,
-        };
-        let shown = self.shown(span);
-        let diagnostic = Diagnostic::error("not-bool", span, format!("a condition is a bool, this is {ty}"))
-            .help(format!("write `{shown} != 0`"));
-        self.found.push(diagnostic);
-        None
-    }
-
-    fn literal(&mut self, literal: Literal, ty: Type) -> Option<checked::Expr> {
-        let Literal { value, complement, span } = literal;
-        if ty == Type::Bool {
-            let diagnostic = Diagnostic::error("type-mismatch", span, "expected bool, found a number")
-                .help("write `true`, `false` or a comparison");
-            self.found.push(diagnostic);
-            return None;
-        }
-        if !ty.is_integer() || !fits(value, complement, ty) {
-            let message = format!("`{value}` does not fit {}", ty.word());
-            self.found.push(Diagnostic::error("type-mismatch", span, message));
-            return None;
-        }
-        // Two's complement: the low 64 bits are the value's.
-        let bits = ty.canonical(value as u64);
-        Some(checked::Expr { kind: Kind::Const(bits), ty, varying: false, span })
     }
 
     fn name(&mut self, word: Word<'s>) -> Value {
@@ -353,36 +264,6 @@ impl<'s> Checker<'_, 's> {
         }
     }
 
-    fn cast(&mut self, value: Value, word: Word<'s>, span: Span) -> Value {
-        let (ty, expr) = (self.type_named(word), self.settle(value));
-        let (Some(ty), Some(expr)) = (ty, expr) else { return Value::Bad };
-        if ty == Type::Bool && expr.ty != Type::Bool {
-            let help = format!("write `{} != 0`", self.shown(expr.span));
-            self.found
-                .push(Diagnostic::error("type-mismatch", span, "a number is not cast to bool").help(help));
-            return Value::Bad;
-        }
-        Value::Typed(checked::Expr { span, ..convert(expr, ty) })
-    }
-
-    fn bits(&mut self, value: Value, word: Word<'s>, span: Span) -> Value {
-        let (ty, expr) = (self.type_named(word), self.settle(value));
-        let (Some(ty), Some(expr)) = (ty, expr) else { return Value::Bad };
-        if ty.bits() != expr.ty.bits() {
-            let message =
-                format!("{} has {} bits, {} has {}", expr.ty.word(), expr.ty.bits(), ty.word(), ty.bits());
-            let help = format!("`{} as {}` converts the value", self.shown(expr.span), ty.word());
-            self.found.push(Diagnostic::error("type-mismatch", span, message).help(help));
-            return Value::Bad;
-        }
-        let varying = expr.varying;
-        let kind = match expr.kind {
-            Kind::Const(bits) => Kind::Const(ty.canonical(bits)),
-            _ => Kind::Bits(Box::new(expr)),
-        };
-        Value::Typed(checked::Expr { kind, ty, varying, span })
-    }
-
     pub(super) fn select(&mut self, condition: Value, a: Value, b: Value, span: Span) -> Value {
         let condition = self.condition(condition);
         let untyped = |value: &Value| matches!(value, Value::Literal(_) | Value::Choice(_));
@@ -425,28 +306,6 @@ impl<'s> Checker<'_, 's> {
         self.not_yet(span, what);
         Value::Bad
     }
-}
-
-impl Choice {
-    /// Is one of the integers below zero?
-    fn is_negative(&self) -> bool {
-        [&self.a, &self.b].into_iter().any(|value| match value {
-            Value::Literal(literal) => literal.value < 0 && !literal.complement,
-            Value::Choice(choice) => choice.is_negative(),
-            Value::Typed(_) | Value::Bad => false,
-        })
-    }
-}
-
-/// `expr` converted to `ty`, whatever is lost; folded where it is known.
-pub(super) fn convert(expr: checked::Expr, ty: Type) -> checked::Expr {
-    if expr.ty == ty {
-        return expr;
-    }
-    let (varying, span) = (expr.varying, expr.span);
-    let folded = expr.constant().and_then(|bits| eval::cast(expr.ty, ty, bits));
-    let kind = folded.map_or_else(|| Kind::Cast(Box::new(expr)), Kind::Const);
-    checked::Expr { kind, ty, varying, span }
 }
 
 fn constant(bits: u64, ty: Type, span: Span) -> Value {

@@ -7,6 +7,7 @@
 //! An expression that is wrong has no value ([`Value::Bad`]) and causes no further errors.
 
 mod constants;
+mod conversions;
 mod exprs;
 mod maps;
 pub(crate) mod names;

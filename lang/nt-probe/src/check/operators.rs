@@ -1,6 +1,6 @@
 //! Operators: how operands meet, what is folded, what is refused. Language reference, Types and expressions.
 
-use super::exprs::convert;
+use super::conversions::convert;
 use super::types::{common, promoted};
 use super::{Checker, Literal, Value};
 use crate::ast::{BinaryOp, UnaryOp};

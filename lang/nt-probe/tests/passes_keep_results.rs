@@ -1,0 +1,217 @@
+//! The passes change how a program computes and stores, and never what a reader shows: random programs are run by an
+//! interpreter as they were lowered and as they were prepared, narrow and wide, and the columns of all records compared.
+//!
+//! A clock's value depends on the place in the source where it is read, so that programs of which a read was dropped can be
+//! compared: one thread, whose clock begins anywhere and goes on by less than 2^32 cycles.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+
+use nt_ir::program::{Builtin, Op, Probe, Program, Source, Tracepoint, Type, ValueId};
+use nt_ir::{Options, eval, prepare};
+use nt_probe::compile;
+use proptest::prelude::*;
+
+/// What one thread finds.
+#[derive(Debug, Clone, Copy)]
+struct Machine {
+    /// Its clock when the kernel began.
+    clock: u64,
+    /// Cycles between two bytes of the source.
+    pace: u64,
+    /// Mixed into everything else that the machine tells.
+    seed: u64,
+}
+
+impl Machine {
+    fn builtin(self, builtin: Builtin, place: u32) -> u64 {
+        let now = self.clock.wrapping_add(self.pace * u64::from(place));
+        match builtin {
+            Builtin::Clock => now,
+            Builtin::ClockLow => now & 0xffff_ffff,
+            Builtin::Time => now.wrapping_mul(3),
+            Builtin::WarpSize => 32,
+            Builtin::Lane => self.seed % 32,
+            Builtin::Cu => self.seed % 132,
+            other => {
+                let kind = Builtin::ALL.iter().position(|&known| known == other).unwrap() as u64;
+                other.ty().canonical(self.seed.wrapping_mul(kind + 1) % (1 << 20))
+            }
+        }
+    }
+}
+
+/// The records that the thread saves, in order: the map, and what a reader shows of each column.
+fn run(program: &Program, machine: Machine) -> Vec<(String, Vec<u64>)> {
+    let mut states: Vec<u64> = program.states.iter().map(|state| state.init).collect();
+    let mut records = Vec::new();
+    for exit in [false, true] {
+        for probe in &program.probes {
+            let here =
+                probe.points.iter().any(|point| matches!(point, Tracepoint::KernelExit { .. }) == exit);
+            if here {
+                run_probe(program, probe, machine, &mut states, &mut records);
+            }
+        }
+    }
+    records
+}
+
+fn run_probe(
+    program: &Program,
+    probe: &Probe,
+    machine: Machine,
+    states: &mut [u64],
+    records: &mut Vec<(String, Vec<u64>)>,
+) {
+    let mut values = vec![0; probe.values.len()];
+    for inst in &probe.code {
+        let get = |id: &ValueId| values[id.0 as usize];
+        let of = |id: &ValueId| probe.values[id.0 as usize].ty;
+        if inst.guard.is_some_and(|guard| get(&guard) == 0) {
+            continue;
+        }
+        let ty = inst.result.map_or(Type::U64, |result| of(&result));
+        let result = match &inst.op {
+            Op::Const(bits) => *bits,
+            Op::Builtin(builtin) => machine.builtin(*builtin, inst.span.start),
+            Op::ReadState(state) => states[state.0 as usize],
+            Op::Unary(op, a) => eval::unary(*op, ty, get(a)).unwrap(),
+            Op::Binary(op, a, b) => eval::binary(*op, ty, get(a), get(b)).unwrap(),
+            Op::Compare(op, a, b) => u64::from(eval::compare(*op, of(a), get(a), get(b)).unwrap()),
+            Op::Cast(a) => eval::cast(of(a), ty, get(a)).unwrap(),
+            Op::Bits(a) => ty.canonical(get(a)),
+            Op::Select(c, a, b) => get(if get(c) == 0 { b } else { a }),
+            Op::WriteState(state, value) => {
+                states[state.0 as usize] = get(value);
+                continue;
+            }
+            Op::Save { map, values } => {
+                let map = &program.maps[map.0 as usize];
+                let field = |index: u32, to: Type| {
+                    let (_, value) = &values[index as usize];
+                    let ty = map.fields[index as usize].ty;
+                    if ty == to { get(value) } else { eval::cast(ty, to, get(value)).unwrap() }
+                };
+                let shown = map.columns.iter().map(|column| match column.source {
+                    Source::Field(index) => field(index, column.ty),
+                    Source::Difference(end, length) => {
+                        column.ty.canonical(field(end, column.ty).wrapping_sub(field(length, column.ty)))
+                    }
+                });
+                records.push((map.name.clone(), shown.collect()));
+                continue;
+            }
+        };
+        values[inst.result.unwrap().0 as usize] = result;
+    }
+}
+
+fn holds(source: &str, machine: Machine) {
+    let (program, found) = compile(source, "t");
+    let program = program.unwrap_or_else(|| panic!("{source}\n{found:?}"));
+    let expected = run(&program, machine);
+    for wide in [false, true] {
+        let prepared = prepare(program.clone(), Options { wide }).unwrap();
+        let text = nt_ir::text::print(&prepared.program);
+        assert_eq!(run(&prepared.program, machine), expected, "{source}\n{text}");
+    }
+}
+
+/// An expression of type u64.
+fn number() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "clock()",
+        "(clock() - start)",
+        "start",
+        "total",
+        "(count as u64)",
+        "(lane as u64)",
+        "block",
+        "(7 as u64)",
+        "(0 as u64)",
+        "(0xffffffffffffffff as u64)",
+        "(4096 as u64)",
+        "(1 as u64)",
+        "(-1 as u64)",
+        "LIMIT",
+    ]);
+    leaf.prop_map(str::to_owned).prop_recursive(4, 30, 3, |inner| {
+        let operator = prop::sample::select(vec!["+", "-", "*", "&", "|", "^", "<<", ">>"]);
+        let comparison = prop::sample::select(vec!["<", "==", ">=", "!="]);
+        let narrow = prop::sample::select(vec!["u32", "s32", "u8", "s16"]);
+        let choice = (inner.clone(), comparison, inner.clone(), inner.clone(), inner.clone());
+        prop_oneof![
+            (inner.clone(), operator, inner.clone()).prop_map(|(a, op, b)| format!("({a} {op} {b})")),
+            choice.prop_map(|(a, op, b, c, d)| format!("({a} {op} {b} ? {c} : {d})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("max({a}, {b})")),
+            (inner.clone(), 0..20u32).prop_map(|(a, k)| format!("({a} / {})", 1_u64 << k)),
+            (inner.clone(), 0..20u32).prop_map(|(a, k)| format!("(({a} as s64 % {}) as u64)", 1_u64 << k)),
+            (inner.clone(), 0..20u32).prop_map(|(a, k)| format!("(({a} as s64 / {}) as u64)", 1_u64 << k)),
+            (inner.clone(), narrow).prop_map(|(a, ty)| format!("({a} as {ty} as u64)")),
+            inner.prop_map(|a| format!("~{a}")),
+        ]
+    })
+}
+
+/// Saves that `narrow_clocks` knows, and others.
+fn save() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("ran.save(start, clock() - start, cu);".to_owned()),
+        Just("ran.save(elapsed = clock() - start, start = start, cu = lane);".to_owned()),
+        Just("ends.save(start, clock());".to_owned()),
+        number().prop_map(|a| format!("ran.save(start, {a}, cu);")),
+        (number(), number()).prop_map(|(a, b)| format!("rest.save({a}, {b} as u32, {b} as s16);")),
+        number().prop_map(|a| format!("rest.save({a} as u32, 3, -4);")),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn passes_keep_what_readers_show(
+        (entry, first, second, third) in (number(), number(), number(), number()),
+        saves in prop::collection::vec(save(), 1..4),
+        set_start in prop::sample::select(vec!["start = clock();", "if lane < 7 { start = clock(); }", "", "start = clock(); start = clock();"]),
+        predicate in prop::sample::select(vec!["", "/lane != 3/", "/true/"]),
+        restart in prop::sample::select(vec!["", "start = clock();"]),
+        (clock, pace, seed) in (any::<u64>(), 1..(1_u64 << 20), any::<u64>()),
+    ) {
+        let saves = saves.join("\n  ");
+        holds(
+            &format!(
+                "const LIMIT: u64 = 1 << 33;
+                 map ran: array<thread> {{ start: u64, elapsed: u64, cu: u32 }}
+                 map ends: array<thread> {{ start: u64, end: u64 }}
+                 map rest: array<thread> {{ a: u64, b: u32, c: s16 }}
+                 state start: u64; state total: u64 = 5; state count: u32; state unset: u64 = 9;
+                 kernel:entry {{ {set_start} total = {entry}; }}
+                 kernel:exit {predicate} {{
+                   let v = {first};
+                   if v & 1 == unset - 9 {{ count += v as u32; v = {second}; }} else {{ total ^= v; count++; }}
+                   {restart}
+                   {saves}
+                   if count < 3 || v > {third} {{ rest.save(v, count, v as s16); }}
+                 }}"
+            ),
+            // The source is about 2^11 bytes long, so all of it takes less than 2^32 cycles.
+            Machine { clock, pace: pace.min(1 << 19), seed },
+        );
+    }
+}
+
+/// What the limit is for: beyond it the narrow form is wrong, and only it.
+#[test]
+fn a_launch_beyond_the_limit_needs_the_wide_form() {
+    let source = nt_probe::shipped("block_sched").unwrap();
+    let machine = Machine { clock: 1 << 40, pace: 1 << 33, seed: 1 };
+    let (program, _) = compile(source, "block_sched");
+    let program = program.unwrap();
+    let truth = run(&program, machine);
+    let wide = prepare(program.clone(), Options { wide: true }).unwrap();
+    let narrow = prepare(program, Options { wide: false }).unwrap();
+    assert_eq!(run(&wide.program, machine), truth);
+    assert_ne!(run(&narrow.program, machine), truth);
+    let short = Machine { pace: 1 << 20, ..machine };
+    assert_eq!(run(&narrow.program, short), run(&wide.program, short));
+}
