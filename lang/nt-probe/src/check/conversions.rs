@@ -5,7 +5,7 @@ use super::types::{fits, widens};
 use super::{Checker, Choice, Literal, Value};
 use crate::checked::{self, Kind};
 use crate::token::Word;
-use nt_diag::Diagnostic;
+use nt_diag::{Diagnostic, Span};
 use nt_ir::eval;
 use nt_ir::program::Type;
 
@@ -98,7 +98,7 @@ impl Checker<'_, '_> {
         Some(checked::Expr { kind: Kind::Const(bits), ty, varying: false, span })
     }
 
-    pub(super) fn cast(&mut self, value: Value, word: Word<'s>, span: Span) -> Value {
+    pub(super) fn cast(&mut self, value: Value, word: Word<'_>, span: Span) -> Value {
         let (ty, expr) = (self.type_named(word), self.settle(value));
         let (Some(ty), Some(expr)) = (ty, expr) else { return Value::Bad };
         if ty == Type::Bool && expr.ty != Type::Bool {
@@ -110,7 +110,7 @@ impl Checker<'_, '_> {
         Value::Typed(checked::Expr { span, ..convert(expr, ty) })
     }
 
-    pub(super) fn bits(&mut self, value: Value, word: Word<'s>, span: Span) -> Value {
+    pub(super) fn bits(&mut self, value: Value, word: Word<'_>, span: Span) -> Value {
         let (ty, expr) = (self.type_named(word), self.settle(value));
         let (Some(ty), Some(expr)) = (ty, expr) else { return Value::Bad };
         if ty.bits() != expr.ty.bits() {
