@@ -13,6 +13,7 @@ use nt_wire::frame::Count;
 use nt_wire::message::{MapShape, Param, Slot};
 
 use crate::process::lock;
+use crate::tally::Tally;
 use crate::{Opaque, notes};
 
 /// Where a kernel stands on the way to being probed.
@@ -62,12 +63,12 @@ const SKIPS: [&str; 8] = [
     "whose grid would no longer be resident at once",
 ];
 
-/// See the module.
-#[repr(align(64))]
+/// See the module. What a launch touches stands first, in one cache line.
+#[repr(C, align(64))]
 pub(crate) struct Kernel {
     state: AtomicU32,
     /// Launches seen.
-    pub(crate) launches: AtomicU64,
+    pub(crate) launches: Tally,
     twin: AtomicPtr<Twin>,
     /// Launched as a twin.
     pub(crate) probed: AtomicU64,
@@ -124,7 +125,7 @@ impl Kernel {
     const fn with_name(name: &'static str, image: u32, id: u32, state: State, reason: String) -> Self {
         Kernel {
             state: AtomicU32::new(state as u32),
-            launches: AtomicU64::new(0),
+            launches: Tally::new(),
             twin: AtomicPtr::new(std::ptr::null_mut()),
             probed: AtomicU64::new(0),
             collected: AtomicU64::new(0),
@@ -193,7 +194,7 @@ impl Kernel {
         }
         Count {
             kernel: self.name.to_string(),
-            launches: self.launches.load(Ordering::Relaxed),
+            launches: self.launches.get(),
             probed: self.probed.load(Ordering::Relaxed),
             collected: self.collected.load(Ordering::Relaxed),
             reason: reasons.join("; "),
@@ -226,7 +227,18 @@ pub(crate) fn kernel(image: u32, name: &str, selected: bool, reason: &str) -> &'
 pub(crate) fn launched() -> Vec<&'static Kernel> {
     let kernels = lock(&KERNELS);
     let all = kernels.values().copied().chain(std::iter::once(&UNKNOWN));
-    all.filter(|kernel| kernel.launches.load(Ordering::Relaxed) != 0).collect()
+    all.filter(|kernel| kernel.launches.get() != 0).collect()
+}
+
+/// A context is at its end, and with it the modules that were loaded there.
+pub(crate) fn forget_context(handle: Opaque) {
+    for kernel in lock(&KERNELS).values() {
+        let Some(Twin { code: Code::Modules { loaded, .. }, .. }) = kernel.twin() else { continue };
+        for (context, _) in loaded.iter() {
+            // The function goes with the context's next use of the place.
+            let _ = context.compare_exchange(handle as usize, 0, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What a function's handle is.

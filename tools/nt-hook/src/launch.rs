@@ -27,6 +27,7 @@ use crate::prepare::prepare;
 use crate::process::{self, Process};
 use crate::ring::{Refusal, Segment};
 use crate::table::{Name, real};
+use crate::tally::thread_pointer;
 use crate::time::{Deadline, now_ns};
 use crate::{Code, Opaque, collect, notes, time};
 
@@ -53,34 +54,21 @@ struct Shape {
 /// Function, parameters, extra: the real call with all else as the program wants it.
 type Call<'c> = &'c dyn Fn(Opaque, *mut Opaque, *mut Opaque) -> Code;
 
-/// Counts a launch, and runs it as it is or probed.
+/// Counts a launch; the kernel, if it is one that may be probed. All others go straight to the driver.
 #[inline(always)]
-fn launch(
-    function: Opaque,
-    params: *mut Opaque,
-    extra: *mut Opaque,
-    shape: impl FnOnce() -> Shape,
-    call: impl Fn(Opaque, *mut Opaque, *mut Opaque) -> Code,
-) -> Code {
+fn selected_kernel(function: Opaque) -> Option<(&'static Kernel, HandleKind)> {
     let (kernel, kind) = match kernel::of(function) {
         Some(found) => found,
-        None => match process::get() {
-            Some(_) => (load::resolve(function), HandleKind::Function),
-            None => return call(function, params, extra),
-        },
+        None => (process::get().map(|_| load::resolve(function))?, HandleKind::Function),
     };
-    kernel.launches.fetch_add(1, Ordering::Relaxed);
-    if kernel.unselected() {
-        return call(function, params, extra);
-    }
-    selected(kernel, kind, function, params, extra, &shape(), &call)
+    kernel.launches.count();
+    (!kernel.unselected()).then_some((kernel, kind))
 }
 
 /// A launch of a selected kernel.
 #[inline(never)]
 fn selected(
-    kernel: &'static Kernel,
-    kind: HandleKind,
+    (kernel, kind): (&'static Kernel, HandleKind),
     function: Opaque,
     params: *mut Opaque,
     extra: *mut Opaque,
@@ -205,8 +193,7 @@ fn quietly_fall(kernel: &Kernel, code: Code) {
 fn order(stream: Opaque) -> Order {
     Order {
         stream: stream as usize,
-        // SAFETY: an address that each thread has its own of.
-        thread: unsafe { libc::__errno_location() } as usize,
+        thread: thread_pointer(),
         epoch: pool::STREAMS_DESTROYED.load(Ordering::Acquire),
     }
 }
@@ -356,11 +343,13 @@ macro_rules! plain_launch {
                 *mut Opaque, *mut Opaque) -> Code;
             // SAFETY: the driver's function of that name has this type.
             let real: Real = unsafe { std::mem::transmute(real(Name::$name)) };
-            let shape = || Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream, null_stream: $null };
-            launch(function, params, extra, shape, |function, params, extra| {
-                // SAFETY: the program's own arguments, or a twin's function with its parameters.
-                unsafe { real(function, gx, gy, gz, bx, by, bz, shared, stream, params, extra) }
-            })
+            // SAFETY: the program's own arguments, or a twin's function with its parameters.
+            let call = move |function, params, extra| unsafe {
+                real(function, gx, gy, gz, bx, by, bz, shared, stream, params, extra)
+            };
+            let Some(kernel) = selected_kernel(function) else { return call(function, params, extra) };
+            let shape = Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream, null_stream: $null };
+            selected(kernel, function, params, extra, &shape, &call)
         });
     };
 }
@@ -387,18 +376,12 @@ macro_rules! extended_launch {
             let Some(known) = (unsafe { config.cast::<Config>().as_ref() }) else { return pass() };
             // SAFETY: the driver's function of that name has this type.
             let real: Real = unsafe { std::mem::transmute(real(Name::$name)) };
-            let shape = || Shape {
-                grid: known.grid,
-                block: known.block,
-                shared: known.shared,
-                stream: known.stream,
-                null_stream: $null,
-            };
-            launch(function, params, extra, shape, |function, params, extra| {
-                // SAFETY: the program's own arguments, or a twin's function with its parameters. The config goes on
-                // untouched: clusters, dependent launches and whatever is added to it one day.
-                unsafe { real(config, function, params, extra) }
-            })
+            // SAFETY: the program's own arguments, or a twin's function with its parameters. The config goes on
+            // untouched: clusters, dependent launches and whatever is added to it one day.
+            let call = move |function, params, extra| unsafe { real(config, function, params, extra) };
+            let Some(kernel) = selected_kernel(function) else { return call(function, params, extra) };
+            let &Config { grid, block, shared, stream, .. } = known;
+            selected(kernel, function, params, extra, &Shape { grid, block, shared, stream, null_stream: $null }, &call)
         });
     };
 }
@@ -414,11 +397,14 @@ macro_rules! cooperative_launch {
                 *mut Opaque) -> Code;
             // SAFETY: the driver's function of that name has this type.
             let real: Real = unsafe { std::mem::transmute(real(Name::$name)) };
-            let shape = || Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream, null_stream: $null };
-            launch(function, params, std::ptr::null_mut(), shape, |function, params, _| {
-                // SAFETY: the program's own arguments, or a twin's function with its parameters.
-                unsafe { real(function, gx, gy, gz, bx, by, bz, shared, stream, params) }
-            })
+            // SAFETY: the program's own arguments, or a twin's function with its parameters.
+            let call = move |function, params, _: *mut Opaque| unsafe {
+                real(function, gx, gy, gz, bx, by, bz, shared, stream, params)
+            };
+            let none = std::ptr::null_mut();
+            let Some(kernel) = selected_kernel(function) else { return call(function, params, none) };
+            let shape = Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream, null_stream: $null };
+            selected(kernel, function, params, none, &shape, &call)
         });
     };
 }

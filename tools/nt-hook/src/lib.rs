@@ -39,6 +39,7 @@ mod process;
 mod quiet;
 mod ring;
 mod table;
+mod tally;
 mod time;
 mod trace;
 

@@ -19,7 +19,7 @@ use crate::process::{Process, lock};
 use crate::quiet::guard;
 use crate::ring::{Ring, SLOTS, Segment};
 use crate::time::Deadline;
-use crate::{Code, Opaque, collect, notes, process, time};
+use crate::{Code, Opaque, collect, kernel, notes, process, time};
 
 /// More maps than this a kernel may not have.
 pub(crate) const MAPS: usize = 8;
@@ -121,7 +121,7 @@ pub(crate) struct Launched {
 pub(crate) struct Order {
     /// Its handle.
     pub(crate) stream: usize,
-    /// The launching thread, by the address of its errno.
+    /// The launching thread, by its thread pointer.
     pub(crate) thread: usize,
     /// How many streams had been destroyed.
     pub(crate) epoch: u64,
@@ -260,7 +260,7 @@ impl Pool {
         const DISABLE_TIMING: c_uint = 2;
         let check = |code: Code, what: &str| match code {
             0 => Ok(()),
-            code => Err(format!("{what}: {}", crate::kernel::code_text(code))),
+            code => Err(format!("{what}: {}", kernel::code_text(code))),
         };
 
         let _relaxed = Relaxed::new(driver);
@@ -354,6 +354,7 @@ fn retire(which: impl Fn(&Context) -> bool) {
                 time::sleep(std::time::Duration::from_micros(100));
             }
             context.retired.store(true, Ordering::Release);
+            kernel::forget_context(context.handle);
         }
     });
 }

@@ -82,7 +82,9 @@ fn load(
             Fill::Base(map) | Fill::Capacity(map) => map as usize,
             Fill::Zero | Fill::Launch => 0,
         };
-        slot.offset.is_multiple_of(8) && slot.offset as usize + 8 <= size && (map == 0 || map < twin.maps.len())
+        slot.offset.is_multiple_of(8)
+            && slot.offset as usize + 8 <= size
+            && (map == 0 || map < twin.maps.len())
     };
     if twin.params.len() > launch::PARAMS
         || twin.maps.len() > MAPS
@@ -273,8 +275,8 @@ pub(crate) fn set_attribute(driver: &Driver, twin: &Twin, attribute: c_int, valu
             }
         }
         Code::Modules { loaded, .. } => {
-            let functions = loaded.iter().map(|(_, function)| function.load(Ordering::Acquire));
-            let mut functions = functions.filter(|&function| function != 0);
+            let live = loaded.iter().filter(|(context, _)| context.load(Ordering::Acquire) != 0);
+            let mut functions = live.map(|(_, function)| function.load(Ordering::Relaxed));
             // SAFETY: functions that were loaded and are never unloaded.
             functions.all(|function| unsafe {
                 (driver.cuFuncSetAttribute)(function as Opaque, attribute, value) == 0

@@ -29,18 +29,22 @@ macro_rules! hooks {
         #[repr(usize)]
         pub(crate) enum Name { $($name),* }
 
-        static HOOKS: [Hook; [$(stringify!($name)),*].len()] = [$(Hook {
-            name: match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+        const COUNT: usize = [$(stringify!($name)),*].len();
+        static NAMES: [&CStr; COUNT] = [$(
+            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => c"",
-            },
+            }
+        ),*];
+        static HOOKS: [Hook; COUNT] = [$(Hook {
+            name: NAMES[Name::$name as usize],
             ours: $module::$name as *const (),
             real: AtomicPtr::new(std::ptr::null_mut()),
         }),*];
     };
 }
 
-// Sorted by the bytes of the names, for `find`; a test looks.
+// Sorted, so that a reader finds them; a test looks.
 hooks! {
     pool::cuCtxDestroy,
     pool::cuCtxDestroy_v2,
@@ -87,9 +91,45 @@ static DRIVER_END: AtomicUsize = AtomicUsize::new(0);
 /// Whether every name was bound, which pointers from `cuGetProcAddress` are compared with.
 static ALL_BOUND: AtomicBool = AtomicBool::new(false);
 
+/// Where names are looked for: by [`spread`], then onwards; [`NONE`] ends a search.
+static PLACES: [u8; 128] = {
+    let mut places = [NONE; 128];
+    let mut index = 0;
+    while index < HOOKS.len() {
+        let mut place = spread(NAMES[index].to_bytes());
+        while places[place] != NONE {
+            place = (place + 1) % places.len();
+        }
+        places[place] = index as u8;
+        index += 1;
+    }
+    places
+};
+const NONE: u8 = u8::MAX;
+
+/// A place from the length and two letters, which set the driver's names well apart.
+const fn spread(name: &[u8]) -> usize {
+    let len = name.len();
+    if len < 3 {
+        return 0;
+    }
+    (len * 5 + name[len / 2] as usize * 3 + name[len - 2] as usize) % 128
+}
+
 /// The index of a name of ours.
 pub(crate) fn find(name: &CStr) -> Option<usize> {
-    HOOKS.binary_search_by(|hook| hook.name.cmp(name)).ok()
+    let name = name.to_bytes();
+    let mut place = spread(name);
+    loop {
+        let index = PLACES[place % PLACES.len()];
+        if index == NONE {
+            return None;
+        }
+        if NAMES[index as usize % NAMES.len()].to_bytes() == name {
+            return Some(index as usize);
+        }
+        place += 1;
+    }
 }
 
 /// Our function under that name.

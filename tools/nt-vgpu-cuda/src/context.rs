@@ -8,7 +8,7 @@ use crate::call::{
     INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, Objects, bring_up, calls, forget_after_fork, lock, put,
     shut_down,
 };
-use crate::{Opaque, stream};
+use crate::{Opaque, module, stream};
 
 /// A context. It holds a byte, so that each has an address of its own.
 pub(crate) struct Context {
@@ -64,6 +64,7 @@ fn new_context() -> Opaque {
 
 fn end(context: Opaque) -> Result<(), crate::Code> {
     stream::drain_context(context as usize);
+    module::end_context(context as usize);
     CONTEXTS.remove(context).map(|_| ()).map_err(|_| INVALID_CONTEXT)
 }
 

@@ -164,7 +164,8 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let found = ptx(text);
         let found = found.iter().map(|entry| {
-            let params = entry.params.iter().map(|param| format!("{}@{}:{}", param.name, param.offset, param.size));
+            let params =
+                entry.params.iter().map(|param| format!("{}@{}:{}", param.name, param.offset, param.size));
             format!("{}({})", entry.name, params.collect::<Vec<_>>().join(" "))
         });
         assert_eq!(found.collect::<Vec<_>>().join(" "), expected);

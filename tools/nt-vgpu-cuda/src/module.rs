@@ -5,7 +5,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex};
 
-use crate::call::{INVALID_IMAGE, INVALID_VALUE, NOT_FOUND, NOT_SUPPORTED, Objects, calls, lock, put};
+use crate::call::{
+    INVALID_HANDLE, INVALID_IMAGE, INVALID_VALUE, NOT_FOUND, NOT_SUPPORTED, Objects, calls, lock, put,
+};
 use crate::context::need_current;
 use crate::image::{self, Entry};
 use crate::plan::plan;
@@ -20,6 +22,8 @@ const SHARED_AT_FIRST: c_int = 49_152;
 
 /// What a load made, module or library.
 pub(crate) struct Module {
+    /// 0 for a library, which is good in every context.
+    context: usize,
     entries: Vec<Entry>,
     /// Handles given out, by name: the same name gives the same handle.
     given: Mutex<BTreeMap<String, usize>>,
@@ -33,6 +37,7 @@ pub(crate) struct Function {
     pub(crate) entry: Entry,
     name: CString,
     module: usize,
+    context: usize,
     /// A library's kernel, which `cuFunc…` does not take.
     kernel: bool,
     attributes: Mutex<BTreeMap<c_int, c_int>>,
@@ -44,15 +49,24 @@ static MODULES: Objects<Module> = Objects::new();
 static LIBRARIES: Objects<Module> = Objects::new();
 static FUNCTIONS: Objects<Function> = Objects::new();
 
-/// What a launch names.
-pub(crate) fn function(handle: Opaque) -> Result<Arc<Function>, Code> {
-    FUNCTIONS.get(handle)
+/// What a launch in a context names: a function of that context, or a kernel.
+pub(crate) fn function(handle: Opaque, context: usize) -> Result<Arc<Function>, Code> {
+    let function = FUNCTIONS.get(handle)?;
+    if function.kernel || function.context == context { Ok(function) } else { Err(INVALID_HANDLE) }
 }
 
 impl Function {
     /// The most dynamic shared memory that a launch may ask for.
     pub(crate) fn most_shared(&self) -> c_int {
         lock(&self.attributes).get(&SHARED).copied().unwrap_or(SHARED_AT_FIRST)
+    }
+}
+
+/// A context has ended, and its modules with it.
+pub(crate) fn end_context(context: usize) {
+    for module in MODULES.all().iter().filter(|module| module.context == context) {
+        unload(module);
+        let _ = MODULES.remove(Arc::as_ptr(module).cast_mut().cast());
     }
 }
 
@@ -63,7 +77,11 @@ fn load(objects: &Objects<Module>, out: *mut Opaque, image: *const c_void) -> Re
     // SAFETY: the program's word that it is an image.
     let entries = unsafe { image::read(image) }.ok_or(INVALID_IMAGE)?;
     log::line(|| format!("load {} {} kernels", std::process::id(), entries.len()));
-    put(out, objects.add(Arc::new(Module { entries, given: Mutex::default(), inner: Mutex::default() })))
+    let context = if std::ptr::eq(objects, &raw const MODULES) { need_current()? } else { 0 };
+    put(
+        out,
+        objects.add(Arc::new(Module { context, entries, given: Mutex::default(), inner: Mutex::default() })),
+    )
 }
 
 fn load_file(objects: &Objects<Module>, out: *mut Opaque, path: *const c_char) -> Result<(), Code> {
@@ -97,6 +115,7 @@ fn find(
             entry: entry.clone(),
             name: name.to_owned(),
             module: handle as usize,
+            context: module.context,
             kernel,
             attributes: Mutex::default(),
             inner: Mutex::default(),
@@ -119,7 +138,7 @@ fn libraries() -> Result<(), Code> {
 
 fn of_kind(handle: Opaque, kernel: bool) -> Result<Arc<Function>, Code> {
     let function = FUNCTIONS.get(handle)?;
-    if function.kernel == kernel { Ok(function) } else { Err(crate::call::INVALID_HANDLE) }
+    if function.kernel == kernel { Ok(function) } else { Err(INVALID_HANDLE) }
 }
 
 fn get_attribute(function: &Function, attribute: c_int) -> c_int {
@@ -214,7 +233,7 @@ calls! {
         let mut inner = lock(&library.inner);
         if *inner == 0 {
             let entries = library.entries.clone();
-            let module = Module { entries, given: Mutex::default(), inner: Mutex::default() };
+            let module = Module { context: need_current()?, entries, given: Mutex::default(), inner: Mutex::default() };
             *inner = MODULES.add(Arc::new(module)) as usize;
         }
         put(out, *inner as Opaque)
@@ -229,6 +248,7 @@ calls! {
                 entry: kernel.entry.clone(),
                 name: kernel.name.clone(),
                 module: kernel.module,
+                context: need_current()?,
                 kernel: false,
                 attributes: Mutex::new(lock(&kernel.attributes).clone()),
                 inner: Mutex::default(),

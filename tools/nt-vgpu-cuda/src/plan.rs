@@ -10,6 +10,7 @@
 //! | `no-memory=BYTES` | allocations of more than so many bytes answer 2 |
 //! | `copy=CODE` | asynchronous copies to the host answer CODE |
 //! | `register=CODE` | registering host memory answers CODE |
+//! | `idle` | launches answer 0 and do nothing at all, not even look: for measuring what stands before them |
 //! | `scribble` | kernels with a `…ctx` parameter write to the map that it describes, see [`crate::launch`] |
 
 use std::sync::OnceLock;
@@ -36,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) copy: Option<Code>,
     /// See `register`.
     pub(crate) register: Option<Code>,
+    /// See `idle`.
+    pub(crate) idle: bool,
     /// See `scribble`.
     pub(crate) scribble: bool,
 }
@@ -57,6 +60,7 @@ impl Plan {
                 "no-memory" => plan.no_memory = number,
                 "copy" => plan.copy = code,
                 "register" => plan.register = code,
+                "idle" => plan.idle = true,
                 "scribble" => plan.scribble = true,
                 _ => {}
             }

@@ -18,7 +18,8 @@ use crate::{Code, Opaque, log, memory};
 
 /// A stream.
 pub(crate) struct Stream {
-    context: usize,
+    /// Whose it is.
+    pub(crate) context: usize,
     non_blocking: bool,
     line: Arc<Line>,
     /// 0 none, 1 active, 2 invalidated.

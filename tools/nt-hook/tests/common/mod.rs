@@ -54,6 +54,20 @@ fn program_as(key: &str, source: &str, flags: &[&str]) -> PathBuf {
     out
 }
 
+/// Starts a program that was copied just now: a child that another test is starting may still hold the copy open for
+/// writing, for as long as it takes to its own `exec`.
+pub fn spawn(command: &mut Command) -> std::process::Child {
+    for _ in 0..200 {
+        match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            child => return child.unwrap(),
+        }
+    }
+    panic!("the program stays busy");
+}
+
 /// A folder with `libcuda.so.1`, a run folder, a log, and a parent that listens.
 pub struct Scene {
     folder: tempfile::TempDir,
@@ -147,7 +161,7 @@ impl Scene {
     /// Runs a program to its end, which must come within half a minute.
     pub fn run(self, program: &Path, words: &[&str]) -> Run {
         let mut command = self.command(program, words);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         self.wait(child)
     }
 
