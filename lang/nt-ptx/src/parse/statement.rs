@@ -110,9 +110,11 @@ impl Reader<'_> {
             }
             return;
         }
-        // Blanks and comments may stand between the parts of an opcode.
+        // Blanks and comments may stand between the parts of an opcode. A word that could begin an item of the module
+        // (`st.weak`) belongs to the opcode if nothing stands between.
         let mut opcode = name;
-        while self.is(TokenKind::Dotted) && !begins_item(self.at(self.span)) {
+        while self.is(TokenKind::Dotted) && (self.span.start == self.done || !begins_item(self.at(self.span)))
+        {
             opcode = opcode.to(self.take());
         }
         let start = guard.map_or(name, |guard| guard.span);
