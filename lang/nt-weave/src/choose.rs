@@ -9,11 +9,11 @@
 //!   so that lanes could leave past the probe.
 
 use crate::Refused;
-use crate::sites::Point;
+use crate::sites::{Found, Point};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::program::{Program, Tracepoint};
 use nt_ptx::ModuleInfo;
-use nt_ptx::syntax::Module;
+use nt_ptx::syntax::{Kind, Module};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What opens every comment of a woven text.
@@ -37,7 +37,28 @@ pub(crate) fn module(module: &Module<'_>) -> Result<(), Refused> {
             "modules with 32-bit addresses cannot be probed",
         )));
     }
+    if let Some(at) = split_comment(module.text) {
+        let what = "a `//` comment with a carriage return in it: assemblers and readers disagree on its end";
+        return Err(Box::new(Diagnostic::error("split-comment", Span::at(at), what)));
+    }
     Ok(())
+}
+
+/// A carriage return without its line feed behind `//`: ptxas goes on with the comment there, others end it.
+fn split_comment(text: &str) -> Option<u32> {
+    // Most texts have none at all.
+    text.find('\r')?;
+    let bytes = text.as_bytes();
+    let mut in_comment = false;
+    for (at, pair) in bytes.windows(2).enumerate() {
+        match pair {
+            [b'\n', _] => in_comment = false,
+            b"//" => in_comment = true,
+            [b'\r', next] if in_comment && *next != b'\n' => return Some(Span::from(at..at).start),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Those of `chosen` that are kernels, each once, in text order, so that positions are found in one walk of the text.
@@ -206,6 +227,47 @@ fn leaves_in_sight(
         }
     }
     Ok(())
+}
+
+/// Is the text before each site understood well enough to put something behind it?
+pub(crate) fn surroundings(module: &Module<'_>, function: usize, sites: &[Found]) -> Result<(), Refused> {
+    let Some(entry) = module.functions.get(function) else { return Ok(()) };
+    let start = entry.body.as_ref().map_or(0, |body| body.statements.start);
+    for site in sites {
+        let before = module.statements.get(start as usize..site.next as usize).unwrap_or(&[]);
+        // Line marks belong to what follows them. Compilers write one or two in a row.
+        let near = before.iter().rev().take(LINE_MARKS).find(|statement| statement.kind != Kind::Loc);
+        let (at, what) = match near.map(|statement| (statement.span, statement.kind)) {
+            None if before.len() < LINE_MARKS => continue,
+            None => (entry.name, "too many line marks stand before a site"),
+            Some((at, Kind::Unknown)) => (at, "what stands before a site cannot be read"),
+            Some((at, Kind::Directive)) if !is_plain_directive(module.at(at)) => {
+                (at, "what this directive before a site means is not known")
+            }
+            Some((at, Kind::Pragma(text))) if !is_block_pragma(module.at(text)) => {
+                (at, "this pragma may speak of the very next instruction, which would be an inserted one")
+            }
+            Some(_) => continue,
+        };
+        let name = module.at(entry.name);
+        let why = Diagnostic::error("unclear-place", at, format!("kernel `{name}` cannot be probed"));
+        return Err(Box::new(why.label(what)));
+    }
+    Ok(())
+}
+
+/// More than this in a row nobody reads.
+const LINE_MARKS: usize = 64;
+
+/// Directives after which an instruction may stand.
+fn is_plain_directive(text: &str) -> bool {
+    text.starts_with(".file") || text.starts_with(".section")
+}
+
+/// Pragmas that speak of a block or of the function (PTX ISA 9.0, chapter 12).
+fn is_block_pragma(text: &str) -> bool {
+    let text = text.trim_matches('"');
+    matches!(text, "nounroll" | "enable_smem_spilling") || text.starts_with("frequency ")
 }
 
 /// Does the whole of `text` match `glob`, in which `*` stands for anything and `?` for one character?

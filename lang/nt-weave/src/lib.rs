@@ -139,7 +139,8 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
             continue;
         }
         let done = choose::kernel(module, info, &names, &points, function).and_then(|()| {
-            let plan = plan::run(module, info, probe, &prefix, function, &found)?;
+            choose::surroundings(module, function, &found)?;
+            let plan = plan::run(module, probe, &prefix, function, &found)?;
             let spans = place::run(module, info, probe, &plan, function, &found, next_span)?;
             Ok((plan, spans))
         });

@@ -12,15 +12,15 @@
 
 use crate::Refused;
 use crate::context::{Context, Fill};
-use crate::emit::live;
-use crate::sites::{Found, Kind};
+use crate::emit::{SPECIAL_REGISTERS, live};
+use crate::sites::{self, Found};
 use crate::{Parameter, Raised, Site, UsedMap, WovenKernel};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::Prepared;
 use nt_ir::program::{Builtin, Op, Program, Unit};
-use nt_ptx::syntax::{Function, Module, Version};
+use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Version};
 use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
-use nt_ptx::{Edits, ModuleInfo, identifiers_with_prefix};
+use nt_ptx::{Edits, TokenKind, identifiers_with_prefix};
 
 /// What is decided about a kernel before any text is made.
 pub(crate) struct Plan<'a> {
@@ -93,7 +93,6 @@ fn begins_a_word(text: &str, prefix: &str) -> bool {
 /// Plans one kernel, or says why it cannot be probed.
 pub(crate) fn run<'a>(
     module: &Module<'_>,
-    info: &ModuleInfo<'_>,
     probe: &Prepared,
     prefix: &'a str,
     function: usize,
@@ -120,8 +119,9 @@ pub(crate) fn run<'a>(
         let what = "`activemask`, which elects the lane that saves,";
         check_need(module, entry, what, ACTIVEMASK, &mut needs)?;
     }
+    check_list(module, entry)?;
     check_parameters(module, entry, context.size, &mut needs)?;
-    check_shadows(info, function, sites)?;
+    check_shadows(module, entry)?;
     Ok(Plan { prefix, states, context, maps, block: required_block(module, entry), needs })
 }
 
@@ -225,7 +225,7 @@ fn elects_by_mask(program: &Program, site: &Found) -> bool {
     let saves = |op: &Op| matches!(op, Op::Save { .. });
     site.probes.iter().filter_map(|&probe| program.probes.get(probe)).any(|probe| {
         probe.unit == Unit::Warp
-            && (site.kind != Kind::Entry || probe.predicate.is_some())
+            && (site.kind != sites::Kind::Entry || probe.predicate.is_some())
             && probe.code.iter().any(|inst| saves(&inst.op))
     })
 }
@@ -263,6 +263,17 @@ fn check_need(
     ))
 }
 
+/// Is the last parameter known? Behind one that could not be read the context would not be last.
+fn check_list(module: &Module<'_>, entry: &Function) -> Result<(), Refused> {
+    let Some(list) = entry.list else { return Ok(()) };
+    let from = entry.params.last().map_or(list.start + 1, |last| last.span.end);
+    let rest = Span::new(from, list.end.saturating_sub(1));
+    let Some((_, at)) = module.code(rest).next() else { return Ok(()) };
+    let name = module.at(entry.name);
+    let what = format!("the parameters of kernel `{name}` cannot be read to their end");
+    Err(Box::new(Diagnostic::error("parameter-list", at, what).label("no parameter begins here")))
+}
+
 /// Is there room for the context behind the kernel's parameters?
 fn check_parameters(
     module: &Module<'_>,
@@ -295,22 +306,30 @@ fn check_parameters(
     ))
 }
 
-/// A program may declare a register by the name of a special one, in an inner scope; a probe would read that instead.
-fn check_shadows(info: &ModuleInfo<'_>, function: usize, sites: &[Found]) -> Result<(), Refused> {
-    for site in sites {
-        for name in crate::emit::SPECIAL_REGISTERS {
-            let Some(shadow) = info.declared_at(function, site.offset, name) else { continue };
-            return Err(Box::new(Diagnostic::error(
-                "special-register-shadowed",
-                shadow.at,
-                format!("`{name}` is a register here"),
-            )
-            .label(
-                "the kernel cannot be probed: inserted code would read it instead of the special register",
-            )));
-        }
-    }
-    Ok(())
+/// A program may give something the name of a special register, most likely a register in an inner scope; a probe
+/// there would read that instead. Nobody does so on purpose: a kernel that sees such a name anywhere is refused.
+fn check_shadows(module: &Module<'_>, entry: &Function) -> Result<(), Refused> {
+    let declarations = module.body(entry).iter().filter(|s| matches!(s.kind, Kind::Declaration(_)));
+    let inside = declarations.map(|declaration| declaration.span).flat_map(|span| {
+        let maybe = SPECIAL_REGISTERS.iter().any(|name| module.at(span).contains(name));
+        let names = maybe.then(|| module.code(span).filter(|(kind, _)| *kind == TokenKind::Name));
+        names.into_iter().flatten().map(|(_, at)| at)
+    });
+    let variables = module.items.iter().filter_map(|item| match item.kind {
+        ItemKind::Variable { name, .. } => Some(name),
+        _ => None,
+    });
+    let mut names = inside.chain(entry.params.iter().map(|param| param.name)).chain(variables);
+    let Some(at) = names.find(|&at| SPECIAL_REGISTERS.contains(&module.at(at))) else { return Ok(()) };
+    let name = module.at(at);
+    Err(Box::new(
+        Diagnostic::error(
+            "special-register-shadowed",
+            at,
+            format!("`{name}` is a name of the module's own here"),
+        )
+        .label("the kernel cannot be probed: inserted code would read it instead of the special register"),
+    ))
 }
 
 /// `.reqntid 256, 1, 1` fixes the block's size; dimensions that are not given are 1.

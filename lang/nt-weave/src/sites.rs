@@ -36,6 +36,8 @@ pub(crate) struct Found {
     pub(crate) kind: Kind,
     /// The byte before which a span goes.
     pub(crate) offset: u32,
+    /// The index of the statement behind it; at the closing brace, the end of the body's.
+    pub(crate) next: u32,
     /// The instruction that it is about; `None` at the entry and at the closing brace.
     pub(crate) statement: Option<u32>,
     /// The guard of that instruction.
@@ -114,7 +116,16 @@ pub(crate) fn find(
         let first = first.and_then(|first| module.statements.get(first as usize));
         let offset = first.map_or(brace, |statement| statement.span.start);
         let loc = first_loc(module, entry);
-        found.push(Found { kind: Kind::Entry, offset, statement: None, guard: None, probes: at_entry, loc });
+        let next = known.first;
+        found.push(Found {
+            kind: Kind::Entry,
+            offset,
+            next,
+            statement: None,
+            guard: None,
+            probes: at_entry,
+            loc,
+        });
     }
     if at_exit.is_empty() {
         return found;
@@ -131,10 +142,11 @@ pub(crate) fn find(
                     register: module.at(guard.register).to_owned(),
                     negated: guard.negated,
                 });
-                let (offset, statement) = (statement.span.start, Some(number));
+                let (offset, next, statement) = (statement.span.start, number, Some(number));
                 found.push(Found {
                     kind: Kind::Exit,
                     offset,
+                    next,
                     statement,
                     guard,
                     probes: at_exit.clone(),
@@ -148,6 +160,7 @@ pub(crate) fn find(
         found.push(Found {
             kind: Kind::Exit,
             offset: brace,
+            next: body.statements.end,
             statement: None,
             guard: None,
             probes: at_exit,

@@ -121,7 +121,7 @@ fn special_register_that_is_shadowed() {
         ".entry k()\n{\n\t{\n\t\t.reg .b32 %clock;\n\t\tmov.u32 %clock, 0;\n\t\tret;\n\t}\n}\n",
         "block_sched",
         expect![[r#"
-            in.ptx:7:13: error: `%clock` is a register here
+            in.ptx:7:13: error: `%clock` is a name of the module's own here
               7 |         .reg .b32 %clock;
                 |                   ^^^^^^ the kernel cannot be probed: inserted code would read it instead of the special register
         "#]],
@@ -197,5 +197,45 @@ fn callee_that_is_elsewhere() {
               note: in.ptx:4:15: declared here
               help: probe `kernel:entry` alone, or choose other kernels with `-k`
         "#]],
+    );
+}
+
+#[test]
+fn places_that_are_not_understood() {
+    check(
+        ".entry k()\n{\n\t.frobnicate 4;\n\tret;\n}\n.entry fine() { .pragma \"nounroll\"; ret; }\n",
+        "block_sched",
+        expect![[r#"
+            in.ptx:6:2: error: kernel `k` cannot be probed
+              6 |     .frobnicate 4;
+                |     ^^^^^^^^^^^^^^ what this directive before a site means is not known
+        "#]],
+    );
+    check(
+        ".entry k()\n{\n\t.pragma \"used_bytes_mask 0xf\";\n\tret;\n}\n",
+        "block_sched",
+        expect![[r#"
+        in.ptx:6:2: error: kernel `k` cannot be probed
+          6 |     .pragma "used_bytes_mask 0xf";
+            |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ this pragma may speak of the very next instruction, which would be an inserted one
+    "#]],
+    );
+    check(
+        "// a\r// b\n.entry k() { ret; }\n",
+        "block_sched",
+        expect![[r#"
+        in.ptx:4:5: error: a `//` comment with a carriage return in it: assemblers and readers disagree on its end
+          4 | // a
+            |     ^
+    "#]],
+    );
+    check(
+        ".entry k(.param .u32 a,) { ret; }\n",
+        "block_sched",
+        expect![[r#"
+        in.ptx:4:23: error: the parameters of kernel `k` cannot be read to their end
+          4 | .entry k(.param .u32 a,) { ret; }
+            |                       ^ no parameter begins here
+    "#]],
     );
 }
