@@ -1,6 +1,7 @@
 //! The IR's own verifier: what must hold of a program before a pass or a back end sees it.
 //!
-//! * Names of states, maps, and fields within a map are unique words; columns refer to fields.
+//! * Names of states, maps, and fields within a map are unique words; columns
+//!   refer to fields that widen to them.
 //! * Each value of a probe is defined once, before its uses, and has the type that its operation gives; arithmetic is on 32
 //!   or 64 bits, constants are in the form of their type.
 //! * Guards and the predicate are `bool` and stand on effects alone. A save gives every field, ascending, with its type.
@@ -113,11 +114,11 @@ impl Checker<'_> {
                 Source::Field(field) => (field, field),
                 Source::Difference(end, length) => (end, length),
             };
-            if first.max(second) as usize >= map.fields.len() {
-                self.wrong(
-                    map.span,
-                    format!("column `{}` of map `{}` is of no field", column.name, map.name),
-                );
+            let sources = [first, second].map(|index| map.fields.get(index as usize).map(|field| field.ty));
+            if !sources.into_iter().all(|ty| ty.is_some_and(|ty| widens(ty, column.ty))) {
+                let message =
+                    format!("column `{}` of map `{}` is not a field, widened", column.name, map.name);
+                self.wrong(map.span, message);
             }
         }
     }
@@ -262,6 +263,12 @@ impl Checker<'_> {
     }
 }
 
+/// Can a reader show a field of type `from` in a column of type `to`?
+fn widens(from: Type, to: Type) -> bool {
+    let integers = from.is_integer() && to.is_integer();
+    from == to || (integers && from.bits() <= to.bits() && (to.is_signed() || !from.is_signed()))
+}
+
 /// The word of an operation, for messages.
 fn describe(op: &Op) -> &'static str {
     match op {
@@ -372,6 +379,10 @@ mod tests {
         refuses(
             "map m: array<warp> { a: u8, a: u8 }",
             "field `a` of map `m` has no name of its own; column `a` of map `m` has no name of its own",
+        );
+        refuses(
+            "map m: array<warp> { a: u64 } show { b: u32 = a }",
+            "column `b` of map `m` is not a field, widened",
         );
         refuses(
             "map m: array<warp> { a: u8 } show { b: u8 = a, b: u8 = a }",

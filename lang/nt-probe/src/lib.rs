@@ -31,7 +31,7 @@ use nt_diag::Found;
 use nt_ir::program::Program;
 
 pub use explain::{EXPLANATIONS, Explanation, explain};
-pub use shipped::{SHIPPED, Shipped, shipped, shipped_names};
+pub use shipped::{Named, SHIPPED, Shipped, shipped, shipped_names};
 
 /// Compiles `source`; messages and manifests will call the program `name`. `None` exactly if errors were found.
 pub fn compile(source: &str, name: &str) -> (Option<Program>, Found) {

@@ -54,3 +54,39 @@ pub fn shipped(name: &str) -> Option<&'static str> {
 pub fn shipped_names() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|probe| probe.name)
 }
+
+/// What the WORD of `-p WORD`, or of `nt-probec WORD`, means; programs read files, this crate does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// `-`
+    Stdin,
+    /// A word with `/` or an ending: `heat.nt`, `./heat`.
+    File,
+    /// The name of a shipped probe.
+    Shipped(&'static Shipped),
+    /// Any other word, and the shipped name that comes nearest.
+    Unknown(Option<&'static str>),
+}
+
+impl Named {
+    /// The one place that tells files from shipped names.
+    ///
+    /// ```
+    /// use nt_probe::Named;
+    /// assert_eq!(Named::by("./block_sched"), Named::File);
+    /// assert!(matches!(Named::by("block_sched"), Named::Shipped(_)));
+    /// assert_eq!(Named::by("block_shed"), Named::Unknown(Some("block_sched")));
+    /// ```
+    pub fn by(word: &str) -> Self {
+        if word == "-" {
+            return Named::Stdin;
+        }
+        if word.contains(['/', '.']) {
+            return Named::File;
+        }
+        match SHIPPED.iter().find(|probe| probe.name == word) {
+            Some(probe) => Named::Shipped(probe),
+            None => Named::Unknown(nt_diag::nearest(word, shipped_names())),
+        }
+    }
+}

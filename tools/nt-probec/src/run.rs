@@ -5,6 +5,7 @@ use crate::list;
 use anyhow::bail;
 use nt_cli::{Input, Outcome, Report, Stdin};
 use nt_diag::nearest;
+use nt_probe::Named;
 use nt_trace::ntp::{self, Compiled};
 use std::path::Path;
 
@@ -76,25 +77,21 @@ enum Found {
     Nothing,
 }
 
-/// A word with `/` or an ending is a file, `-` is standard input, all else is a shipped probe.
 fn find(word: &str, report: &Report) -> anyhow::Result<Found> {
-    if word != "-" && !word.contains(['/', '.']) {
-        return Ok(match nt_probe::shipped(word) {
-            Some(text) => Found::Source(Source {
-                name: word.to_owned(),
-                file: format!("{word}.nt"),
-                text: text.to_owned(),
-            }),
-            None => {
-                let near = nearest(word, nt_probe::shipped_names());
-                let hint = near.map_or_else(
-                    || "`-l` lists them; a file needs a `/` or an ending".to_owned(),
-                    |near| format!("did you mean `{near}`?"),
-                );
-                report.warn(format_args!("nt-probec: no shipped probe is called `{word}`: {hint}"));
-                Found::Nothing
-            }
-        });
+    match Named::by(word) {
+        Named::Stdin | Named::File => {}
+        Named::Shipped(probe) => {
+            let file = format!("{word}.nt");
+            return Ok(Found::Source(Source { name: word.to_owned(), file, text: probe.text.to_owned() }));
+        }
+        Named::Unknown(near) => {
+            let hint = near.map_or_else(
+                || "`-l` lists them; a file needs a `/` or an ending".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            report.warn(format_args!("nt-probec: no shipped probe is called `{word}`: {hint}"));
+            return Ok(Found::Nothing);
+        }
     }
     let text = word.parse::<Input>()?.read(&mut Stdin::default())?;
     if ntp::is_ntp(&text.bytes) {

@@ -10,7 +10,7 @@
 //! A field of 64 bits is narrowed if every save of it was widened from 32 bits or less, all with or all without a sign, or
 //! is a constant that fits. Readers widen it again by the column's type, so they show what they showed before.
 
-use crate::program::{Inst, MapId, Op, Probe, Program, Source, Type, Value, ValueId};
+use crate::program::{Inst, MapId, Op, Probe, Program, Type, Value, ValueId};
 
 pub(super) fn run(program: &mut Program) {
     for index in 0..program.maps.len() {
@@ -25,18 +25,14 @@ fn narrow(program: &mut Program, map: MapId, field: usize) {
     if declared.ty.bits() != 64 || !declared.ty.is_integer() {
         return;
     }
-    let candidates = [Type::U32, Type::S32];
-    let Some(ty) = candidates.into_iter().find(|&ty| all_fit(program, map, field, ty)) else { return };
+    // A signed field is not widened into an unsigned column.
+    let candidates: &[Type] = if declared.ty.is_signed() { &[Type::U32, Type::S32] } else { &[Type::U32] };
+    let Some(ty) = candidates.iter().copied().find(|&ty| all_fit(program, map, field, ty)) else { return };
     for probe in &mut program.probes {
         rewrite(probe, map, field, ty);
     }
-    let map = &mut program.maps[map.0 as usize];
-    map.fields[field].ty = ty;
     // The column keeps its type; it is the reader who widens. (A difference is taken of widened fields as well.)
-    debug_assert!(map.columns.iter().all(|column| match column.source {
-        Source::Field(index) => index as usize != field || column.ty.bits() >= 32,
-        Source::Difference(..) => true,
-    }));
+    program.maps[map.0 as usize].fields[field].ty = ty;
 }
 
 /// The operation that defines `id`.
