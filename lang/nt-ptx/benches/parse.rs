@@ -71,3 +71,19 @@ fn resolve(bencher: Bencher<'_, '_>, file: &str) {
         .counter(BytesCount::new(text.len()))
         .bench(|| nt_ptx::resolve(&module, &mut nt_diag::Found::new()));
 }
+
+/// All instructions described; the aim is 50 MB/s.
+#[divan::bench(args = FILES, sample_count = 10)]
+fn facts(bencher: Bencher<'_, '_>, file: &str) {
+    let text = large(file);
+    let (module, _) = nt_ptx::parse(&text);
+    bencher.counter(BytesCount::new(text.len())).bench(|| {
+        let mut known = 0u64;
+        for statement in &module.statements {
+            if let nt_ptx::syntax::Kind::Instruction(instruction) = statement.kind {
+                known += u64::from(module.facts(&instruction).is_some());
+            }
+        }
+        known
+    });
+}

@@ -123,11 +123,12 @@ impl Need {
     }
 }
 
-/// What must be asked about before it is inserted; all else that probes use is as old as `sm_30` and PTX 3.1.
+/// What must be asked about before it is inserted; all else that probes use is as old as `sm_30` and PTX 3.1. For
+/// instructions a test holds this to the table of [`crate::opcode`].
 const NEEDS: &[Need] = &[
     Need { name: "activemask.b32", version: (6, 2), target: 30 },
     Need { name: "atom.add.f64", version: (5, 0), target: 60 },
-    Need { name: "cvta.param", version: (7, 7), target: 30 },
+    Need { name: "cvta.param", version: (7, 7), target: 70 },
     Need { name: "elect.sync", version: (8, 0), target: 90 },
     Need { name: "ld.global.b128", version: (8, 3), target: 70 },
     Need { name: "match.all.sync", version: (6, 0), target: 70 },

@@ -348,6 +348,42 @@ impl Trait {
 }
 
 impl Facts {
+    /// The operands whose values a probe may have as `in1`, `in2` …, in this order: what a store or an atomic is
+    /// given, a tensor copy's coordinates; of what computes, its sources.
+    pub fn inputs(&self) -> Places {
+        match self.class {
+            Class::Store | Class::Atomic | Class::Reduce | Class::TensorCopy => self.data,
+            _ => self.reads,
+        }
+    }
+
+    /// Does the instruction have an operand of the probe language, such as `addr`, `bytes`, `out` or `in`? False for a
+    /// word that is none, and for what its class lacks.
+    ///
+    /// What completes later has no `out`: its registers hold nothing before the wait.
+    pub fn offers(&self, operand: &str) -> bool {
+        if operand == "pred" {
+            return true;
+        }
+        let is_there = match operand {
+            "addr" => self.address.is_some(),
+            "saddr" => self.shared_address.is_some(),
+            "bytes" => self.bytes != Bytes::None,
+            "width" | "elems" => self.width != 0,
+            "space" => self.space.is_some(),
+            "out" => !self.writes.is_empty() && self.completes == Completion::Here,
+            "in" => !self.inputs().is_empty(),
+            "old" => {
+                matches!(self.space, Some(Space::Global | Space::Shared | Space::Generic)) && self.width != 0
+            }
+            "macs" => self.macs.is_some(),
+            "taken" | "callee" => true,
+            "done" => self.awaits.is_some(),
+            _ => false,
+        };
+        is_there && self.class.info().operands.contains(&operand)
+    }
+
     /// Does a word of the probe language that narrows a class hold for this instruction? `None` for what its text
     /// alone does not tell (`backward`) and for a word that is none of these.
     ///

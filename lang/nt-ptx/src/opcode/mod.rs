@@ -17,8 +17,8 @@
 //! words and are alike in what is asked here. An opcode that it lacks passes through, with a note.
 //!
 //! To add an instruction: a row in the file of its section, what its modifiers need
-//! beside it; then a line in `tests/opcodes.rs`, from the manual's own example, with the numbers worked out by hand.
-//! ptxas is asked there whether version and target are the least.
+//! beside it; then a line in `tests/opcodes/`, from the manual's own example, with the numbers worked out by hand.
+//! `tests/needs.txt` has ptxas asked whether version and target are the least.
 //!
 //! Source: PTX ISA 9.0, chapter 9.7. Syntax says which operands are written and where addresses stand, "PTX ISA Notes"
 //! and "Target ISA Notes" the needs.

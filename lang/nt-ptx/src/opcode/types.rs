@@ -37,8 +37,8 @@ pub enum TypeKind {
 impl Type {
     /// The type of that word, which has no dot.
     pub fn named(word: &str) -> Option<Type> {
-        // Most opcodes have some words that are no types; a type begins with one of these letters.
-        if !matches!(word.as_bytes().first()?, b'b' | b'e' | b'f' | b'p' | b's' | b't' | b'u') {
+        // Most words of opcodes are no types, and all types but one end in a digit.
+        if !word.as_bytes().last()?.is_ascii_digit() && word != "pred" {
             return None;
         }
         TYPES.iter().copied().find(|ty| ty.name == word)

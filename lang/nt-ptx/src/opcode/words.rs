@@ -17,20 +17,14 @@ pub(super) struct Words<'s> {
     base: &'s str,
     words: [&'s str; MOST_WORDS],
     len: usize,
+    /// The types among them, and none behind.
     types: [Option<Type>; MOST_TYPES],
-    types_len: usize,
 }
 
 impl<'s> Words<'s> {
     /// `None` for what has more words than an opcode can have.
     pub(super) fn of(opcode: Opcode<'s>) -> Option<Words<'s>> {
-        let mut all = Words {
-            base: opcode.base,
-            words: [""; MOST_WORDS],
-            len: 0,
-            types: [None; MOST_TYPES],
-            types_len: 0,
-        };
+        let mut all = Words { base: opcode.base, words: [""; MOST_WORDS], len: 0, types: [None; MOST_TYPES] };
         let text = opcode.modifiers;
         // Blanks and comments between the words are legal and rare.
         if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.:".contains(&byte)) {
@@ -48,8 +42,7 @@ impl<'s> Words<'s> {
         *self.words.get_mut(self.len)? = word;
         self.len += 1;
         if let Some(ty) = Type::named(word) {
-            *self.types.get_mut(self.types_len)? = Some(ty);
-            self.types_len += 1;
+            *self.types.iter_mut().find(|free| free.is_none())? = Some(ty);
         }
         Some(())
     }
@@ -61,7 +54,8 @@ impl<'s> Words<'s> {
 
     /// The other words, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &'s str> {
-        self.words.into_iter().take(self.len)
+        // By reference: to move the array would cost more than all else.
+        self.words.iter().take(self.len).copied()
     }
 
     /// Is `word` (without a dot) among them?
@@ -71,7 +65,7 @@ impl<'s> Words<'s> {
 
     /// The types, in order.
     pub(super) fn types(&self) -> impl Iterator<Item = Type> {
-        self.types.into_iter().flatten()
+        self.types.iter().map_while(|ty| *ty)
     }
 
     pub(super) fn last_type(&self) -> Option<Type> {
