@@ -49,7 +49,7 @@ pub enum Kind {
     Kernel,
     /// [`Launch`]: before its data.
     Launch,
-    /// [`Data`]: one map of one launch.
+    /// [`Data`]: one map of one launch, or what a persistent map held in the end.
     Data,
     /// [`Count`]: how often a kernel was launched and not probed, and why.
     Count,
@@ -301,21 +301,34 @@ impl Body for Launch {
 }
 
 /// The fixed part of a data frame; it takes 64 bytes, and the data follows.
+///
+/// Data of a launch follows the launch's frame. Data of a persistent map ([`Data::PERSISTENT`]) comes once for every
+/// buffer, when its context or module ends or the process does, and is what all launches between the buffer's clearing
+/// and its end have left: frames of one map add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Data {
-    /// [`Launch::number`].
+    /// [`Launch::number`], or [`Data::PERSISTENT`].
     pub launch: u64,
-    /// Which map, in the manifest's order.
+    /// Which map, in the manifest's order: its maps, then its tables.
     pub map: u32,
-    /// Units that the launch has.
+    /// [`Kernel::id`]; for a launch's data, the launch's.
+    pub kernel: u32,
+    /// Units that the launch has; of a persistent map, multiprocessors of the device.
     pub units: u64,
     /// Units that the data has room for; columns of an `array<thread>` are that long.
     pub capacity: u64,
     /// Bytes of data.
     pub bytes: u64,
+    /// The context's handle, as a name.
+    pub context: u64,
+    /// The device's ordinal in the process.
+    pub device: u32,
 }
 
 impl Data {
+    /// Stands for a launch in data of no single one.
+    pub const PERSISTENT: u64 = u64::MAX;
+
     /// Bytes before the data.
     pub const SIZE: usize = 64;
 
@@ -326,10 +339,12 @@ impl Data {
         w.bytes.resize(Head::SIZE, 0);
         w.u64(self.launch);
         w.u32(self.map);
-        w.u32(0);
+        w.u32(self.kernel);
         w.u64(self.units);
         w.u64(self.capacity);
         w.u64(self.bytes);
+        w.u64(self.context);
+        w.u32(self.device);
         w.bytes.resize(Head::SIZE + Self::SIZE, 0);
         let body_crc = crc32c::crc32c_append(crc32c::crc32c(&w.bytes[Head::SIZE..]), data);
         let len = (Self::SIZE + data.len()) as u64;
@@ -344,8 +359,16 @@ impl Data {
     pub fn decode(body: &[u8]) -> Result<(Data, &[u8]), Malformed> {
         let (fixed, data) = body.split_at_checked(Self::SIZE).ok_or(Malformed)?;
         let mut r = Reader::new(fixed);
-        let (launch, map, _) = (r.u64()?, r.u32()?, r.u32()?);
-        let fixed = Data { launch, map, units: r.u64()?, capacity: r.u64()?, bytes: r.u64()? };
+        let fixed = Data {
+            launch: r.u64()?,
+            map: r.u32()?,
+            kernel: r.u32()?,
+            units: r.u64()?,
+            capacity: r.u64()?,
+            bytes: r.u64()?,
+            context: r.u64()?,
+            device: r.u32()?,
+        };
         if fixed.bytes == data.len() as u64 { Ok((fixed, data)) } else { Err(Malformed) }
     }
 }

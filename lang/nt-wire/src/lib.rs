@@ -15,4 +15,4 @@ pub use codec::{Malformed, Reader, Writer};
 
 /// Raised with every change of [`message`] or [`frame`]. Hook and parent of different versions do not talk: the hook
 /// stays passive and the parent says so.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;

@@ -249,6 +249,10 @@ pub struct Twin {
     pub slots: Vec<Slot>,
     /// One a map, in the order that [`Fill`] counts.
     pub maps: Vec<MapShape>,
+    /// Variables of the original's `.global` space that the twin shares with it.
+    pub pins: Vec<Pin>,
+    /// Variables of the original's `.const` space, which the twin has copies of.
+    pub constants: Vec<Constant>,
     /// The manifest's entry for this kernel, JSON. The hook does not read it; it goes into the trace's kernel frame.
     pub manifest: Vec<u8>,
 }
@@ -284,13 +288,34 @@ pub enum Fill {
     Launch,
 }
 
-/// How large a map's part in a launch's segment is.
+/// How large a map's part in a launch's segment is, or its buffer if it is persistent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MapShape {
     /// Whose slots they are.
     pub unit: Unit,
     /// Bytes a unit. The segment holds `capacity × stride` bytes, capacity rounded up to a multiple of 16.
     pub stride: u32,
+    /// Does it live as long as the twin in a context, rather than a launch? Then it has a buffer of its own, which is
+    /// cleared once and collected when context, module or process end. Its unit is [`Unit::Sm`].
+    pub persistent: bool,
+}
+
+/// A variable of the original that the twin reaches through a table of addresses, `nt_pin`, in its `.const` space.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pin {
+    /// Its name in the original module.
+    pub symbol: String,
+    /// Which entry of the table, of 8 bytes each, its address goes to.
+    pub index: u32,
+}
+
+/// A variable of `.const` space: before each launch of the twin, its copy gets what the original's holds then.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Constant {
+    /// Its name, in both modules.
+    pub symbol: String,
+    /// Bytes it takes.
+    pub size: u64,
 }
 
 /// Whose slots a map has.
@@ -302,18 +327,23 @@ pub enum Unit {
     Warp,
     /// grid.
     Block,
+    /// Multiprocessors of the device, whatever the launch.
+    Sm,
 }
 
 impl Unit {
-    /// How many units a launch has; `None` beyond 64 bits. Warps a block are rounded up, on device, host and in
-    /// readers alike.
-    pub fn count(self, grid: [u32; 3], block: [u32; 3]) -> Option<u64> {
+    /// How many units a launch has on a device with `sms` multiprocessors; `None` beyond 64 bits. Warps a block are
+    /// rounded up, on device, host and in readers alike.
+    pub fn count(self, grid: [u32; 3], block: [u32; 3], sms: u32) -> Option<u64> {
+        if self == Unit::Sm {
+            return Some(u64::from(sms));
+        }
         let product = |v: [u32; 3]| v.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::from(d)));
         let (blocks, threads) = (product(grid)?, product(block)?);
         blocks.checked_mul(match self {
             Unit::Thread => threads,
             Unit::Warp => threads.div_ceil(32),
-            Unit::Block => 1,
+            Unit::Block | Unit::Sm => 1,
         })
     }
 }
@@ -347,8 +377,20 @@ impl Body for Twin {
                 Unit::Thread => 0,
                 Unit::Warp => 1,
                 Unit::Block => 2,
+                Unit::Sm => 3,
             });
             w.u32(map.stride);
+            w.u32(u32::from(map.persistent));
+        }
+        w.u32(count(self.pins.len()));
+        for pin in &self.pins {
+            w.text(&pin.symbol);
+            w.u32(pin.index);
+        }
+        w.u32(count(self.constants.len()));
+        for constant in &self.constants {
+            w.text(&constant.symbol);
+            w.u64(constant.size);
         }
         w.blob(&self.manifest);
     }
@@ -371,11 +413,21 @@ impl Body for Twin {
                 0 => Unit::Thread,
                 1 => Unit::Warp,
                 2 => Unit::Block,
+                3 => Unit::Sm,
                 _ => return Err(Malformed),
             };
-            Ok(MapShape { unit, stride: r.u32()? })
+            let (stride, persistent) = (r.u32()?, r.u32()?);
+            let persistent = match persistent {
+                0 => false,
+                1 => true,
+                _ => return Err(Malformed),
+            };
+            Ok(MapShape { unit, stride, persistent })
         })?;
-        Ok(Twin { size, params, context, slots, maps, manifest: r.blob()?.to_vec() })
+        let pins = r.list(|r| Ok(Pin { symbol: r.text()?, index: r.u32()? }))?;
+        let constants = r.list(|r| Ok(Constant { symbol: r.text()?, size: r.u64()? }))?;
+        let manifest = r.blob()?.to_vec();
+        Ok(Twin { size, params, context, slots, maps, pins, constants, manifest })
     }
 }
 

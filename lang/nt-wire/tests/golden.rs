@@ -2,11 +2,12 @@
 //!
 //! Those files were made by a few lines of another language from the tables in the documentation, not by this crate. A
 //! change here is a change of the protocol: raise [`nt_wire::PROTOCOL`] and write the file anew.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first thing that is wrong")]
 
 use std::path::Path;
 
 use nt_wire::frame::{self, padding};
-use nt_wire::message::{self, Fill, MapShape, Param, Slot, Unit};
+use nt_wire::message::{self, Constant, Fill, MapShape, Param, Pin, Slot, Unit};
 use nt_wire::{PROTOCOL, Reader};
 
 /// Hex digits of every line up to its `#`.
@@ -41,7 +42,7 @@ fn check_frame<B: frame::Body + PartialEq + std::fmt::Debug>(name: &str, sequenc
 
 #[test]
 fn the_goldens_are_of_this_protocol() {
-    assert_eq!(PROTOCOL, 1);
+    assert_eq!(PROTOCOL, 2);
 }
 
 #[test]
@@ -49,12 +50,12 @@ fn messages() {
     check_message(
         "hello",
         1,
-        &message::Hello { protocol: 1, pid: 4321, start: 987_654, exe: b"/bin/app".to_vec() },
+        &message::Hello { protocol: 2, pid: 4321, start: 987_654, exe: b"/bin/app".to_vec() },
     );
     check_message(
         "settings",
         1,
-        &message::Settings { protocol: 1, wait_ms: 1000, exit_ms: 2000, pool_bytes: 1 << 30 },
+        &message::Settings { protocol: 2, wait_ms: 1000, exit_ms: 2000, pool_bytes: 1 << 30 },
     );
     check_message("image", 2, &message::Image { size: 70_000 });
     let selected = vec!["_Z1a".to_owned(), "b".to_owned()];
@@ -74,10 +75,16 @@ fn messages() {
                 Slot { offset: 24, fill: Fill::Launch },
             ],
             maps: vec![
-                MapShape { unit: Unit::Thread, stride: 5 },
-                MapShape { unit: Unit::Warp, stride: 16 },
-                MapShape { unit: Unit::Block, stride: 32 },
+                MapShape { unit: Unit::Thread, stride: 5, persistent: false },
+                MapShape { unit: Unit::Warp, stride: 16, persistent: false },
+                MapShape { unit: Unit::Block, stride: 32, persistent: false },
+                MapShape { unit: Unit::Sm, stride: 24, persistent: true },
             ],
+            pins: vec![
+                Pin { symbol: "total".into(), index: 0 },
+                Pin { symbol: "_ZL5queue".into(), index: 3 },
+            ],
+            constants: vec![Constant { symbol: "weights".into(), size: 65_536 }],
             manifest: b"{}".to_vec(),
         },
     );
@@ -95,7 +102,7 @@ fn frames() {
         "start",
         0,
         &frame::Start {
-            protocol: 1,
+            protocol: 2,
             pid: 4321,
             start: 987_654,
             wall_ns: 1_796_000_000_000_000_000,
@@ -136,16 +143,25 @@ fn frames() {
     check_frame("end", 6, &frame::End { launches: 30, probed: 20, collected: 19 });
 }
 
-#[test]
-fn data() {
-    let bytes = golden("data");
-    let data: Vec<u8> = (0..96).collect();
-    let fixed = frame::Data { launch: 5, map: 1, units: 6, capacity: 6, bytes: 96 };
+fn check_data(name: &str, fixed: frame::Data, data: Vec<u8>) {
+    let bytes = golden(name);
     let mut written = fixed.begin(3, &data);
     written.extend_from_slice(&data);
     written.resize(written.len() + padding(frame::Data::SIZE + data.len()), 0);
-    assert_eq!(written, bytes);
+    assert_eq!(written, bytes, "{name}");
     let head = frame::Head::decode(&bytes).unwrap();
     let body = &bytes[frame::Head::SIZE..][..head.len as usize];
-    assert_eq!(frame::Data::decode(body), Ok((fixed, data.as_slice())));
+    assert_eq!(frame::Data::decode(body), Ok((fixed, data.as_slice())), "{name}");
+}
+
+#[test]
+fn data() {
+    let (context, device) = (0x7f00_0000_2000, 1);
+    let records =
+        frame::Data { launch: 5, map: 1, kernel: 7, units: 6, capacity: 6, bytes: 96, context, device };
+    check_data("data", records, (0..96).collect());
+    let launch = frame::Data::PERSISTENT;
+    let cells = frame::Data { launch, map: 2, kernel: 7, units: 3, capacity: 4, bytes: 32, context, device };
+    let words = [[4096u64, 0, u64::MAX, 0]].concat();
+    check_data("persistent", cells, words.into_iter().flat_map(u64::to_le_bytes).collect());
 }

@@ -1,7 +1,8 @@
 //! Laws: what was encoded decodes to itself, and no bytes make a decoder panic, hang or allocate beyond its input.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first thing that is wrong")]
 
 use nt_wire::frame::{self, Body as _};
-use nt_wire::message::{self, Body as _, Fill, MapShape, Param, Slot, Unit};
+use nt_wire::message::{self, Body as _, Constant, Fill, MapShape, Param, Pin, Slot, Unit};
 use nt_wire::{Malformed, Reader};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -48,16 +49,22 @@ fn twin() -> impl Strategy<Value = message::Twin> {
         Just(Fill::Launch)
     ];
     let slot = (any::<u32>(), fill).prop_map(|(offset, fill)| Slot { offset, fill });
-    let unit = prop_oneof![Just(Unit::Thread), Just(Unit::Warp), Just(Unit::Block)];
-    let map = (unit, any::<u32>()).prop_map(|(unit, stride)| MapShape { unit, stride });
-    let lists = (vec(param, 0..20), vec(slot, 0..20), vec(map, 0..9));
+    let unit = prop_oneof![Just(Unit::Thread), Just(Unit::Warp), Just(Unit::Block), Just(Unit::Sm)];
+    let map = (unit, any::<u32>(), any::<bool>());
+    let map = map.prop_map(|(unit, stride, persistent)| MapShape { unit, stride, persistent });
+    let pin = (text(), any::<u32>()).prop_map(|(symbol, index)| Pin { symbol, index });
+    let constant = (text(), any::<u64>()).prop_map(|(symbol, size)| Constant { symbol, size });
+    let lists =
+        (vec(param, 0..20), vec(slot, 0..20), vec(map, 0..9), vec(pin, 0..4), vec(constant, 0..4));
     (any::<u64>(), any::<u32>(), lists, vec(any::<u8>(), 0..200)).prop_map(
-        |(size, context, (params, slots, maps), manifest)| message::Twin {
+        |(size, context, (params, slots, maps, pins, constants), manifest)| message::Twin {
             size,
             params,
             context,
             slots,
             maps,
+            pins,
+            constants,
             manifest,
         },
     )
@@ -155,11 +162,14 @@ fn false_counts_allocate_nothing() {
 
 #[test]
 fn units_are_counted_as_on_the_device() {
-    let check = |unit: Unit, grid, block, expected| assert_eq!(unit.count(grid, block), expected);
+    let check = |unit: Unit, grid, block, expected| assert_eq!(unit.count(grid, block, 132), expected);
     check(Unit::Thread, [2, 3, 4], [33, 1, 1], Some(24 * 33));
     // Warps are rounded up a block: 33 threads are two.
     check(Unit::Warp, [2, 3, 4], [33, 1, 1], Some(48));
     check(Unit::Warp, [1, 1, 1], [8, 8, 1], Some(2));
     check(Unit::Block, [2, 3, 4], [33, 1, 1], Some(24));
     check(Unit::Thread, [u32::MAX; 3], [1024, 1, 1], None);
+    // As many as the device has, even if the launch has fewer blocks or more than there are numbers.
+    check(Unit::Sm, [1, 1, 1], [32, 1, 1], Some(132));
+    check(Unit::Sm, [u32::MAX; 3], [1024, 1, 1], Some(132));
 }

@@ -503,9 +503,12 @@ fn write_launch<'s>(
             frame::Data {
                 launch: launched.frame.number,
                 map: map as u32,
+                kernel: kernel.id,
                 units: part.units,
                 capacity: part.capacity,
                 bytes: part.bytes,
+                context: launched.frame.context,
+                device: launched.frame.device,
             },
             data,
         )?;

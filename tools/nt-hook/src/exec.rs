@@ -77,13 +77,14 @@ impl Environment {
         if !env::wanted() || env::HOOK.get().is_empty() {
             return given;
         }
-        self.copy(fits(path), given).unwrap_or_else(|| {
+        self.copy(given, env::HOOK.get(), fits(path), env::RUN.get()).unwrap_or_else(|| {
             notes::ENVIRONMENT.count();
             given
         })
     }
 
-    fn copy(&mut self, fits: bool, given: List) -> Option<List> {
+    /// `given` with `hook` in front of its preloaded libraries, or without it if it does not fit, and with `NT_RUN`.
+    fn copy(&mut self, given: List, hook: &[u8], fits: bool, run: &[u8]) -> Option<List> {
         let list = self.list.as_mut_ptr().cast::<Text>();
         let mut count = 0;
         let mut put = |text: Text| {
@@ -106,7 +107,6 @@ impl Environment {
                 return None;
             }
         }
-        let hook = env::HOOK.get();
         let others =
             preload.split(|&c| c == b':' || c == b' ').filter(|path| !path.is_empty() && *path != hook);
         let mut first = true;
@@ -125,7 +125,7 @@ impl Environment {
         if self.preload.len != 0 {
             put(self.preload.text());
         }
-        if !self.run.push(b"NT_RUN=") || !self.run.push(env::RUN.get()) {
+        if !self.run.push(b"NT_RUN=") || !self.run.push(run) {
             return None;
         }
         put(self.run.text());
@@ -322,4 +322,75 @@ unsafe extern "C" fn posix_spawnp(
     let given = environment.for_program(in_path(file, &mut line), given);
     // SAFETY: as above.
     unsafe { real!(c"posix_spawnp" as Spawn)(pid, file, actions, attributes, arguments, given) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+
+    use super::*;
+
+    fn check(given: &[&str], fits: bool, expected: Option<&[&str]>) {
+        let texts: Vec<CString> = given.iter().map(|text| CString::new(*text).unwrap()).collect();
+        let mut list: Vec<Text> = texts.iter().map(|text| text.as_ptr()).collect();
+        list.push(std::ptr::null());
+        let mut environment = Environment::new();
+        let made = environment.copy(list.as_ptr(), b"/nt/hook.so", fits, b"/run");
+        let made = made.map(|made| {
+            (0..)
+                // SAFETY: a list of texts, ended by a null pointer.
+                .map_while(|i| unsafe { made.add(i).read().as_ref() })
+                .map(|text| unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(made, expected.map(|lines| lines.iter().map(|&line| line.to_owned()).collect()));
+    }
+
+    #[test]
+    fn an_empty_environment() {
+        check(&[], true, Some(&["LD_PRELOAD=/nt/hook.so", "NT_RUN=/run"]));
+    }
+
+    #[test]
+    fn the_programs_own_libraries_come_behind_us() {
+        let given = ["A=1", "LD_PRELOAD=x.so y.so:/nt/hook.so", "NT_RUN=elsewhere", "B=2"];
+        let expected = ["A=1", "B=2", "LD_PRELOAD=/nt/hook.so:x.so:y.so", "NT_RUN=/run"];
+        check(&given, true, Some(&expected));
+    }
+
+    #[test]
+    fn where_we_cannot_live() {
+        check(&["LD_PRELOAD=/nt/hook.so:x.so"], false, Some(&["LD_PRELOAD=x.so", "NT_RUN=/run"]));
+        check(&["LD_PRELOAD=/nt/hook.so"], false, Some(&["NT_RUN=/run"]));
+        check(&["A=1"], false, Some(&["A=1", "NT_RUN=/run"]));
+    }
+
+    #[test]
+    fn what_is_too_large_stays_as_it_is() {
+        let long = format!("LD_PRELOAD={}", "x".repeat(LONGEST));
+        check(&[&long], true, None);
+        let many: Vec<String> = (0..2000).map(|i| format!("V{i}=")).collect();
+        check(&many.iter().map(String::as_str).collect::<Vec<_>>(), true, None);
+    }
+
+    #[test]
+    fn programs_of_other_worlds() {
+        let folder = tempfile::tempdir().unwrap();
+        let judge = |change: fn(&mut Vec<u8>)| {
+            let mut program = std::fs::read("/proc/self/exe").unwrap();
+            change(&mut program);
+            let path = folder.path().join("program");
+            std::fs::write(&path, program).unwrap();
+            fits(CString::new(path.to_str().unwrap()).unwrap().as_ptr())
+        };
+        assert!(judge(|_| ()));
+        assert!(!judge(|program| program[4] = 1));
+        assert!(judge(|program| program.truncate(3)));
+        assert!(judge(|program| *program = b"#!/bin/sh\n".to_vec()));
+        assert!(!judge(|program| {
+            let at = program.windows(9).position(|part| part == b"/ld-linux").unwrap();
+            program[at..at + 8].copy_from_slice(b"/ld-musl");
+        }));
+        assert!(fits(c"/nowhere".as_ptr()));
+    }
 }

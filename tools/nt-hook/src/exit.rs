@@ -10,17 +10,15 @@
 
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::time::Duration;
 
 use nt_wire::frame::{Count, End, Note};
 use nt_wire::message::Bye;
 
 use crate::boot::{self, RTLD_NEXT};
 use crate::load::hook;
-use crate::process::{self, Process};
+use crate::process::{self, Process, lock_until};
 use crate::quiet::{SignalsBlocked, guard};
-use crate::time::{self, Deadline, now_ns};
+use crate::time::{Deadline, now_ns};
 use crate::{Opaque, collect, kernel, notes};
 
 // The flags are the program's; a good one means that there is a driver to stand in front of.
@@ -58,17 +56,19 @@ fn finish() {
     collect::finish(end_ns);
 
     let deadline = Deadline::after_ms(500);
-    let counts: Vec<Count> = kernel::launched().into_iter().map(kernel::Kernel::count).collect();
+    let counts: Vec<Count> =
+        kernel::launched(deadline).into_iter().map(|kernel| kernel.count(deadline)).collect();
     let sum = |each: fn(&Count) -> u64| counts.iter().map(each).sum();
     let end = End {
         launches: sum(|count| count.launches),
         probed: sum(|count| count.probed),
         collected: sum(|count| count.collected),
     };
+    let mut lost = None;
     if end.collected < end.probed {
-        notes::say(format!("{} probed launches were not collected", end.probed - end.collected));
+        lost = Some(format!("{} probed launches were not collected", end.probed - end.collected));
     }
-    let notes = notes::all();
+    let notes: Vec<String> = notes::all(deadline).into_iter().chain(lost).collect();
     write(process, deadline, &counts, &notes, end);
     if let Some(mut parent) = lock_until(&process.parent, deadline)
         && let Some(parent) = parent.as_mut()
@@ -82,7 +82,7 @@ fn finish() {
 fn write(process: &Process, deadline: Deadline, counts: &[Count], notes: &[String], end: End) {
     let Some(mut trace) = lock_until(&process.trace, deadline) else { return };
     let Some(trace) = trace.as_mut() else { return };
-    let written = (|| {
+    let mut write = || {
         for count in counts {
             trace.frame(count)?;
         }
@@ -90,22 +90,10 @@ fn write(process: &Process, deadline: Deadline, counts: &[Count], notes: &[Strin
             trace.frame(&Note { text: text.clone() })?;
         }
         trace.frame(&end)
-    })();
-    if let Err(error) = written {
-        notes::say(format!("the trace could not be ended: {error}"));
-    }
+    };
+    // A full disk: the file then ends where it ends, and readers say so.
+    let _: std::io::Result<()> = write();
     trace.finish();
-}
-
-fn lock_until<T>(mutex: &Mutex<T>, deadline: Deadline) -> Option<MutexGuard<'_, T>> {
-    loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if deadline.passed() => return None,
-            Err(TryLockError::WouldBlock) => time::sleep(Duration::from_micros(100)),
-        }
-    }
 }
 
 fn leave(status: c_int) -> ! {

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize
 use nt_wire::frame::Count;
 use nt_wire::message::{MapShape, Param, Slot};
 
-use crate::process::lock;
+use crate::process::{lock, lock_until};
 use crate::tally::Tally;
+use crate::time::Deadline;
 use crate::{Opaque, notes};
 
 /// Where a kernel stands on the way to being probed.
@@ -180,7 +181,7 @@ impl Kernel {
     }
 
     /// Its line of the coverage table.
-    pub(crate) fn count(&self) -> Count {
+    pub(crate) fn count(&self, deadline: Deadline) -> Count {
         let mut reasons: Vec<String> = Vec::new();
         for (count, text) in self.skipped.iter().zip(SKIPS) {
             match count.load(Ordering::Relaxed) {
@@ -188,8 +189,7 @@ impl Kernel {
                 n => reasons.push(format!("{n} {text}")),
             }
         }
-        let reason = lock(&self.reason);
-        if !reason.is_empty() {
+        if let Some(reason) = lock_until(&self.reason, deadline).filter(|reason| !reason.is_empty()) {
             reasons.push(reason.clone());
         }
         Count {
@@ -224,9 +224,9 @@ pub(crate) fn kernel(image: u32, name: &str, selected: bool, reason: &str) -> &'
 }
 
 /// Every kernel that was launched, in the order of image and name, the unknown ones last.
-pub(crate) fn launched() -> Vec<&'static Kernel> {
-    let kernels = lock(&KERNELS);
-    let all = kernels.values().copied().chain(std::iter::once(&UNKNOWN));
+pub(crate) fn launched(deadline: Deadline) -> Vec<&'static Kernel> {
+    let kernels = lock_until(&KERNELS, deadline);
+    let all = kernels.iter().flat_map(|kernels| kernels.values().copied()).chain(std::iter::once(&UNKNOWN));
     all.filter(|kernel| kernel.launches.get() != 0).collect()
 }
 

@@ -123,7 +123,7 @@ fn probe(
     if stays_resident(driver, twin_function, function, shape, context.device.sms) == Some(false) {
         return Err(Some(Skip::Resident));
     }
-    let (parts, bytes) = lay_out(twin, shape).ok_or(Skip::TooLarge)?;
+    let (parts, bytes) = lay_out(twin, shape, context.device.sms).ok_or(Skip::TooLarge)?;
     let mut array = [const { MaybeUninit::<Opaque>::uninit() }; PARAMS + 1];
     fill_params(twin, params, extra, &mut array).ok_or(Skip::Arguments)?;
 
@@ -199,7 +199,7 @@ fn order(stream: Opaque) -> Order {
 }
 
 /// Where each map's part lies in the launch's segment, and its size. `None` beyond all bounds.
-fn lay_out(twin: &Twin, shape: &Shape) -> Option<([Part; MAPS], u64)> {
+fn lay_out(twin: &Twin, shape: &Shape, sms: u32) -> Option<([Part; MAPS], u64)> {
     /// Parts begin at multiples of this: a cache line's worth and more.
     const PART: u64 = 256;
     /// Capacities are rounded up to it, as the layout of columns wants.
@@ -207,7 +207,7 @@ fn lay_out(twin: &Twin, shape: &Shape) -> Option<([Part; MAPS], u64)> {
     let mut parts = [Part::default(); MAPS];
     let mut end = 0u64;
     for (part, map) in parts.iter_mut().zip(&twin.maps) {
-        let units = map.unit.count(shape.grid, shape.block)?;
+        let units = map.unit.count(shape.grid, shape.block, sms)?;
         let capacity = units.checked_next_multiple_of(STEP)?;
         let bytes = capacity.checked_mul(u64::from(map.stride))?;
         *part = Part { offset: end, bytes, units, capacity };

@@ -6,6 +6,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::process::{lock, lock_until};
+use crate::time::Deadline;
+
 /// Something that is counted and then said in a sentence.
 pub(crate) struct Note {
     count: AtomicU64,
@@ -56,15 +59,15 @@ const MOST: usize = 64;
 
 /// Keeps a sentence, once.
 pub(crate) fn say(text: String) {
-    let mut said = crate::process::lock(&SAID);
+    let mut said = lock(&SAID);
     if said.len() < MOST && !said.contains(&text) {
         said.push(text);
     }
 }
 
 /// All of them, for the end.
-pub(crate) fn all() -> Vec<String> {
-    let mut lines = crate::process::lock(&SAID).clone();
+pub(crate) fn all(deadline: Deadline) -> Vec<String> {
+    let mut lines = lock_until(&SAID, deadline).map(|said| said.clone()).unwrap_or_default();
     for note in ALL {
         match note.count.load(Ordering::Relaxed) {
             0 => {}

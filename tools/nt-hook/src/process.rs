@@ -5,11 +5,13 @@
 //! modes below holds; the launch path reads nothing else.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::Duration;
 
 use nt_wire::message::Settings;
 
 use crate::parent::Connection;
+use crate::time::{self, Deadline};
 use crate::trace::Trace;
 use crate::{env, exit, notes, parent, quiet};
 
@@ -45,6 +47,18 @@ pub(crate) struct Process {
 /// having.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same, for places that may interrupt who holds it: `None` once the deadline has passed.
+pub(crate) fn lock_until<T>(mutex: &Mutex<T>, deadline: Deadline) -> Option<MutexGuard<'_, T>> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if deadline.passed() => return None,
+            Err(TryLockError::WouldBlock) => time::sleep(Duration::from_micros(100)),
+        }
+    }
 }
 
 /// Whether selected kernels are to be probed.

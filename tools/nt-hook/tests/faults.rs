@@ -216,3 +216,33 @@ fn static_destructors() {
     assert!(out.contains("ok\n") && out.contains("cuLaunchKernel: 4"), "{out}");
     assert_eq!(run.trace().count("chosen"), ALL);
 }
+
+/// A program that closes what it does not know gets the same numbers for its own files: nothing of ours may go there.
+#[test]
+fn descriptors_that_are_closed_under_us() {
+    let mut scene = Scene::new();
+    // The driver's log would be such a file too.
+    scene.variables = vec![("NT_VGPU_LOG".into(), String::new())];
+    let run = run_in(scene, "close-all");
+    let trace = run.trace();
+    assert_eq!((trace.launches.len(), trace.end), (20, None));
+    assert!(run.parent.unwrap().byes.is_empty());
+}
+
+/// A file that may not grow ends with a whole frame, and the program lives (SIGXFSZ would end it).
+#[test]
+fn a_disk_that_is_full() {
+    let mut scene = Scene::new();
+    scene.variables = vec![("NT_VGPU_LOG".into(), "/dev/null".into())];
+    let app = scene.app();
+    let line = format!("ulimit -f 8; exec {} dlsym one 200", app.display());
+    let run = scene.run(std::path::Path::new("/bin/sh"), &["-c", &line]);
+    run.ok();
+    let trace = run.trace();
+    assert!((1..200).contains(&trace.launches.len()) && trace.end.is_none());
+    let [bye] = &run.parent.as_ref().unwrap().byes[..] else { panic!() };
+    assert_eq!((bye.launches, bye.probed), (400, 200));
+    assert!(
+        bye.collected < 200 && bye.notes.iter().any(|note| note.contains("the trace could not be written"))
+    );
+}

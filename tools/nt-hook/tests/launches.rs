@@ -136,6 +136,27 @@ fn kernels_of_libraries() {
 }
 
 #[test]
+fn other_handles_of_the_same_kernels() {
+    let run_of = |life| run(life, 0, "", Fate::default());
+    assert_eq!(run_of("library-module").trace().count("chosen"), (2, 2, 2));
+    // These handles were never seen given out: the driver is asked whose they are.
+    let enumerated = run_of("enumerate");
+    let counts = ["chosen", "other", "bare", ""].map(|kernel| enumerated.trace().count(kernel));
+    assert_eq!(counts, [(1, 1, 1), (1, 0, 0), (1, 1, 1), (0, 0, 0)]);
+}
+
+/// Blocks that are all resident may wait for each other; a probe's registers must not change that.
+#[test]
+fn grids_that_would_no_longer_be_resident() {
+    let run_of = |fault| run("resident", 5, fault, Fate::default());
+    assert_eq!(run_of("").trace().count("chosen"), (5, 5, 5));
+    assert_eq!(run_of("twin-blocks=8").trace().count("chosen"), (5, 5, 5));
+    let run = run_of("twin-blocks=7");
+    assert_eq!((run.trace().count("chosen"), run.launched("chosen")), ((5, 0, 0), (5, 0)));
+    assert_eq!(run.trace().reason("chosen"), "5 whose grid would no longer be resident at once");
+}
+
+#[test]
 fn without_libraries_the_twin_is_a_module_a_context() {
     // The program's own loads, and one of the twin in each context that launches it.
     for (life, each, loads) in [("one", 20, 1 + 1), ("contexts", 60, 4 + 3)] {
@@ -226,8 +247,8 @@ fn back_pressure() {
 #[test]
 fn several_maps_lie_one_behind_the_other() {
     let bend = |twin: &mut nt_wire::message::Twin| {
-        twin.maps =
-            vec![MapShape { unit: Unit::Warp, stride: 16 }, MapShape { unit: Unit::Thread, stride: 5 }];
+        let map = |unit, stride| MapShape { unit, stride, persistent: false };
+        twin.maps = vec![map(Unit::Warp, 16), map(Unit::Thread, 5)];
         twin.slots = vec![
             Slot { offset: 0, fill: Fill::Base(0) },
             Slot { offset: 8, fill: Fill::Capacity(0) },

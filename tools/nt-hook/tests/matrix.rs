@@ -29,7 +29,7 @@ fn check(way: &str, life: &str, scene: Scene, program: &Path) {
         assert_eq!((end.launches, end.probed, end.collected), (2 * each, each, each));
     }
     // The driver saw twins in the place of originals, and no launch twice. (With an empty environment it keeps no log.)
-    if life != "exec" {
+    if !["exec", "spawn"].contains(&life) {
         let (plain, twins) = run.launched("chosen");
         assert_eq!((plain, twins as u64), (0, each * processes as u64), "{way} {life}");
     }
@@ -39,7 +39,8 @@ fn check(way: &str, life: &str, scene: Scene, program: &Path) {
     assert_eq!((seen.needs.len(), seen.byes.len()), (processes, processes), "{way} {life}");
 }
 
-const LIVES: [&str; 8] = ["one", "threads", "fork", "fork-first", "exec", "_exit", "_Exit", "quick_exit"];
+const LIVES: [&str; 10] =
+    ["one", "threads", "fork", "fork-first", "exec", "spawn", "execvp", "_exit", "_Exit", "quick_exit"];
 
 fn check_all(way: &str) {
     for life in LIVES {
@@ -68,7 +69,7 @@ fn full_path() {
     for life in LIVES {
         let mut scene = Scene::new();
         scene.driver = false;
-        let (app, path) = (program("app.c", &[]), scene.driver_path());
+        let (app, path) = (scene.app(), scene.driver_path());
         check(&path, life, scene, &app);
     }
 }

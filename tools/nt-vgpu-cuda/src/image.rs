@@ -11,6 +11,13 @@ pub(crate) struct Entry {
     pub(crate) params: Vec<Param>,
 }
 
+impl Entry {
+    /// Whether its last parameter looks like a probe's context. Cubins do not tell.
+    pub(crate) fn is_woven(&self) -> bool {
+        self.params.last().is_some_and(|last| last.name.ends_with("ctx"))
+    }
+}
+
 /// A parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Param {

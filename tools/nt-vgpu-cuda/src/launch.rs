@@ -87,7 +87,7 @@ fn launch(function: Opaque, shape: &Shape, pointers: *mut Opaque, extra: *mut Op
         return Err(INVALID_VALUE);
     }
     let entry = &function.entry;
-    let woven = entry.params.last().is_some_and(|last| last.name.ends_with("ctx"));
+    let woven = entry.is_woven();
     if let Some(code) = plan().twin_launch.filter(|_| woven) {
         log::line(|| format!("refused {} {}", std::process::id(), entry.name));
         return Err(code);

@@ -285,7 +285,8 @@ calls! {
         if size.is_null() { Ok(()) } else { put(size, param.size) }
     }
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(out: *mut c_int, function: Opaque, threads: c_int, _shared: usize) {
-        FUNCTIONS.get(function)?;
-        put(out, if threads <= 0 { 0 } else { (2048 / threads).min(32) })
+        let woven = FUNCTIONS.get(function)?.entry.is_woven();
+        let fitting = if threads <= 0 { 0 } else { (2048 / threads).min(32) };
+        put(out, plan().twin_blocks.filter(|_| woven).unwrap_or(fitting))
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `load=N` | the Nth load of a module or library (from 1) answers 218 |
 //! | `twin-launch=CODE` | launches of kernels whose last parameter is named `…ctx` answer CODE |
+//! | `twin-blocks=N` | N blocks of such kernels are resident a multiprocessor |
 //! | `delay=MS` | every kernel takes so many milliseconds |
 //! | `no-libraries` | `cuLibrary…` and `cuKernel…` answer 801 |
 //! | `no-write-value` | `cuStreamWriteValue64` answers 801 |
@@ -25,6 +26,8 @@ pub(crate) struct Plan {
     load: Option<u64>,
     /// See `twin-launch`.
     pub(crate) twin_launch: Option<Code>,
+    /// See `twin-blocks`.
+    pub(crate) twin_blocks: Option<i32>,
     /// See `delay`.
     pub(crate) delay: Option<Duration>,
     /// See `no-libraries`.
@@ -54,6 +57,7 @@ impl Plan {
             match name {
                 "load" => plan.load = number,
                 "twin-launch" => plan.twin_launch = code,
+                "twin-blocks" => plan.twin_blocks = code,
                 "delay" => plan.delay = number.map(Duration::from_millis),
                 "no-libraries" => plan.no_libraries = true,
                 "no-write-value" => plan.no_write_value = true,

@@ -89,7 +89,9 @@ pub fn twin(kernel: &str) -> (Twin, Vec<u8>) {
             Slot { offset: 16, fill: Fill::Capacity(0) },
             Slot { offset: 24, fill: Fill::Launch },
         ],
-        maps: vec![MapShape { unit: Unit::Block, stride: 16 }],
+        maps: vec![MapShape { unit: Unit::Block, stride: 16, persistent: false }],
+        pins: vec![],
+        constants: vec![],
         manifest: MANIFEST.to_vec(),
     };
     (twin, module.into_bytes())

@@ -8,12 +8,15 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +42,9 @@ typedef struct {
     X(cuModuleUnload, (Handle))                                \
     X(cuLibraryLoadData, (Handle *, const void *, void *, void *, U, void *, void *, U)) \
     X(cuLibraryGetKernel, (Handle *, Handle, const char *))    \
+    X(cuLibraryGetModule, (Handle *, Handle))                  \
+    X(cuKernelGetFunction, (Handle *, Handle))                 \
+    X(cuModuleEnumerateFunctions, (Handle *, U, Handle))       \
     X(cuMemAlloc_v2, (Address *, size_t))                      \
     X(cuStreamCreate, (Handle *, U))                           \
     X(cuStreamDestroy_v2, (Handle))                            \
@@ -195,6 +201,24 @@ int main(int argc, char **argv) {
         waitpid(child, &status, 0);
         return WIFEXITED(status) ? WEXITSTATUS(status) : 8;
     }
+    if (!strcmp(life, "spawn") || !strcmp(life, "execvp")) {
+        char *words[] = {argv[0], argv[1], "one", argv[3], 0}, *none[] = {0};
+        pid_t child = 0;
+        int status = 0;
+        if (!strcmp(life, "spawn")) {
+            // A bare name, found in PATH.
+            char *folder = strdup(argv[0]);
+            *strrchr(folder, '/') = 0;
+            setenv("PATH", folder, 1);
+            if (posix_spawnp(&child, "app", 0, 0, words, none)) return 7;
+        } else if (!(child = vfork())) {
+            unsetenv("NT_RUN");
+            execvp(argv[0], words);
+            _exit(9);
+        }
+        waitpid(child, &status, 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 8;
+    }
     // Both of them start the driver for themselves.
     if (!strcmp(life, "fork-first")) {
         pid_t child = fork();
@@ -239,6 +263,45 @@ int main(int argc, char **argv) {
         CALL(cuLibraryLoadData, &library, PTX, 0, 0, 0, 0, 0, 0);
         CALL(cuLibraryGetKernel, &kernel, library, "chosen");
         for (int i = 0; i < launches; i++) CALL(cuLaunchKernel, kernel, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+    } else if (!strcmp(life, "library-module")) {
+        // The same kernel under two more handles: of the library's module, and of the kernel.
+        Handle library, kernel, module, function;
+        U n = 1;
+        void *params[] = {&out, &n};
+        CALL(cuLibraryLoadData, &library, PTX, 0, 0, 0, 0, 0, 0);
+        CALL(cuLibraryGetKernel, &kernel, library, "chosen");
+        CALL(cuLibraryGetModule, &module, library);
+        CALL(cuModuleGetFunction, &function, module, "chosen");
+        CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+        CALL(cuKernelGetFunction, &function, kernel);
+        CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+    } else if (!strcmp(life, "enumerate")) {
+        Handle module, all[3];
+        U n = 1;
+        void *params[] = {&out, &n};
+        CALL(cuModuleLoadData, &module, PTX);
+        CALL(cuModuleEnumerateFunctions, all, 3, module);
+        for (int i = 0; i < 3; i++) CALL(cuLaunchKernel, all[i], 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+    } else if (!strcmp(life, "resident")) {
+        // Eight blocks a multiprocessor, of which the device holds sixteen.
+        U n = 1;
+        void *params[] = {&out, &n};
+        for (int i = 0; i < launches; i++) CALL(cuLaunchKernel, chosen, 8 * 132, 1, 1, 128, 1, 1, 0, 0, params, 0);
+    } else if (!strcmp(life, "close-all")) {
+        // As daemons do; then files of its own, which must stay its own.
+        launch_both(0, launches);
+        CALL(cuCtxSynchronize);
+        usleep(50000);
+        for (int fd = 3; fd < 1024; fd++) close(fd);
+        int files[600];
+        for (int i = 0; i < 600; i++) files[i] = open("/dev/shm", O_RDWR | O_TMPFILE, 0600);
+        launch_both(0, launches);
+        CALL(cuCtxSynchronize);
+        usleep(50000);
+        for (int i = 0; i < 600; i++) {
+            struct stat stat;
+            if (fstat(files[i], &stat) || stat.st_size) bad = 1;
+        }
     } else if (!strcmp(life, "reload")) {
         // Handles come back under other meanings.
         for (int i = 0; i < 5; i++) {
