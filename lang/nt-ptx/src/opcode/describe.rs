@@ -28,6 +28,16 @@ impl Module<'_> {
     }
 }
 
+/// Of an opcode that the table lacks, what it lacks: its first word, or all of it if only its modifiers are strange.
+pub(crate) fn unknown_part<'s>(module: &Module<'s>, instruction: &Instruction) -> Option<&'s str> {
+    let opcode = module.opcode(instruction);
+    // Forms that differ in the number of operands have a row for any number beside them.
+    if Words::of(opcode).and_then(|words| table::find(&words, 0)).is_some() {
+        return None;
+    }
+    Some(if table::is_known(opcode.base) { module.at(instruction.opcode) } else { opcode.base })
+}
+
 /// The operands of an instruction, read no further than asked for.
 struct Operands<'a, 's> {
     module: &'a Module<'s>,

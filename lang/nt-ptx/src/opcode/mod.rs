@@ -16,9 +16,9 @@
 //! probe. The table is data, a file for some of the manual's sections, a row for all opcodes that begin with the same
 //! words and are alike in what is asked here. An opcode that it lacks passes through, with a note.
 //!
-//! To add an instruction: a row in the file of its section, what its modifiers need
-//! beside it; then a line in `tests/opcodes/`, from the manual's own example, with the numbers worked out by hand.
-//! `tests/needs.txt` has ptxas asked whether version and target are the least.
+//! To add an instruction: a row in the file of its section, and what its modifiers need beside it; a line in
+//! `tests/opcodes/`, from the manual's own example, with the numbers worked out by hand; a line in `tests/needs.txt`,
+//! which asks ptxas whether version and target are the least.
 //!
 //! Source: PTX ISA 9.0, chapter 9.7. Syntax says which operands are written and where addresses stand, "PTX ISA Notes"
 //! and "Target ISA Notes" the needs.
@@ -44,6 +44,6 @@ mod tensor;
 mod texture;
 
 pub use class::{CLASSES, Class, ClassInfo, GROUPS, Group, SPACES, TYPES, VECTORS, WIDTHS};
+pub(crate) use describe::unknown_part;
 pub use facts::{Bytes, Completion, Facts, Needs, Places, Space, Targets, Trait, Traits};
-pub(crate) use table::is_known;
 pub use types::{Type, TypeKind};

@@ -49,7 +49,7 @@ fn rows(base: &str) -> &'static [Entry] {
 }
 
 /// Is there an instruction whose opcode begins with this word?
-pub(crate) fn is_known(base: &str) -> bool {
+pub(super) fn is_known(base: &str) -> bool {
     !rows(base).is_empty()
 }
 
@@ -72,6 +72,19 @@ mod tests {
     fn words_are_known_or_not() {
         assert!(is_known("xor") && is_known("abs") && is_known("wgmma"));
         assert!(!is_known("bogus") && !is_known("") && !is_known("zzz"));
+    }
+
+    /// [`find`] may be asked without operands.
+    #[test]
+    fn rows_of_a_count_have_one_of_any() {
+        for entry in TABLE.iter().filter(|entry| entry.row.count != 0) {
+            let any = rows(entry.base).iter().any(|other| {
+                other.row.count == 0
+                    && (other.row.types == 0 || other.row.types & entry.row.types == entry.row.types)
+                    && other.modifiers.iter().all(|word| entry.modifiers.contains(word))
+            });
+            assert!(any, "{}", entry.row.name);
+        }
     }
 
     /// A row whose words are all in an earlier row of the same types could never be found.

@@ -23,7 +23,7 @@ mod scope;
 pub use name::identifiers_with_prefix;
 
 use crate::flow::flow;
-use crate::opcode::is_known;
+use crate::opcode::unknown_part;
 use crate::syntax::{Function, Instruction, ItemKind, Kind, Module, Operand, OperandKind, Statement};
 use crate::token::TokenKind;
 use name::Symbols;
@@ -180,8 +180,11 @@ pub fn resolve<'s>(module: &Module<'s>, found: &mut Found) -> ModuleInfo<'s> {
             };
             match &statement.kind {
                 Kind::Instruction(instruction) => {
-                    let opcode = seen.instruction(instruction, found);
-                    if !is_known(opcode) && !strange.contains(&opcode) && strange.len() < 20 {
+                    seen.instruction(instruction, found);
+                    if let Some(opcode) = unknown_part(module, instruction)
+                        && !strange.contains(&opcode)
+                        && strange.len() < 20
+                    {
                         strange.push(opcode);
                         let d = format!("unknown instruction `{opcode}`");
                         let d = Diagnostic::remark("unknown-instruction", instruction.opcode, d);
@@ -258,7 +261,7 @@ struct Seen<'a, 's> {
 
 impl<'s> Seen<'_, 's> {
     /// What an instruction adds to the facts of its function; gives its opcode's first word.
-    fn instruction(&mut self, instruction: &Instruction, found: &mut Found) -> &'s str {
+    fn instruction(&mut self, instruction: &Instruction, found: &mut Found) {
         let opcode = self.module.opcode(instruction).base;
         let mut target = None;
         match opcode {
@@ -269,7 +272,6 @@ impl<'s> Seen<'_, 's> {
             _ => (),
         }
         self.references(instruction.operands, target);
-        opcode
     }
 
     /// A branch goes to a label that can be seen from it, `brx.idx` to a list that such a label names.
