@@ -340,6 +340,7 @@ mod tests {
             (0..)
                 // SAFETY: a list of texts, ended by a null pointer.
                 .map_while(|i| unsafe { made.add(i).read().as_ref() })
+                // SAFETY: as above.
                 .map(|text| unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned())
                 .collect::<Vec<_>>()
         });

@@ -208,9 +208,10 @@ int main(int argc, char **argv) {
         if (!strcmp(life, "spawn")) {
             // A bare name, found in PATH.
             char *folder = strdup(argv[0]);
-            *strrchr(folder, '/') = 0;
+            char *name = strrchr(folder, '/');
+            *name = 0;
             setenv("PATH", folder, 1);
-            if (posix_spawnp(&child, "app", 0, 0, words, none)) return 7;
+            if (posix_spawnp(&child, name + 1, 0, 0, words, none)) return 7;
         } else if (!(child = vfork())) {
             unsetenv("NT_RUN");
             execvp(argv[0], words);
