@@ -35,10 +35,10 @@ use std::fmt::Write;
 
 pub(crate) use index::SPECIAL_REGISTERS;
 
-/// The most instructions of a span and the most registers of a class: far beyond any sensible probe, and within what
-/// the verifier reads.
+/// The most instructions of a span and the most registers, states among them: far beyond any sensible probe, and
+/// within what the verifier reads.
 const MOST_STATEMENTS: usize = 8000;
-const MOST_REGISTERS: u32 = 512;
+const MOST_REGISTERS: usize = 512;
 
 /// Why code cannot be emitted: said behind "kernel `k` cannot be probed: ".
 pub(crate) type Refusal = String;
@@ -250,7 +250,8 @@ impl<'a> Span<'a> {
     /// Scope, declarations and code in one.
     fn finish(self) -> Result<String, Refusal> {
         let statements = self.text.bytes().filter(|&byte| byte == b';').count();
-        let registers = self.counts.iter().copied().max().unwrap_or(0);
+        let states = self.plan.states.iter().filter(|keep| **keep == Keep::Register).count();
+        let registers = self.counts.iter().sum::<u32>() as usize + states;
         if MOST_STATEMENTS < statements || MOST_REGISTERS < registers {
             return Err(format!(
                 "its probes make {statements} instructions of one site, too many for a kernel to carry"

@@ -7,9 +7,10 @@
 //!     setp.ge.u64 %nt_p1, %nt_d1, %nt_d2;
 //!     @%nt_p1 bra $nt_L1;                  no room for this unit
 //!     ld.param.u64 %nt_d3, [nt_ctx+8];
-//!     mad.lo.u64 %nt_d4, %nt_d1, 16, %nt_d3;
-//!     st.global.b64 [%nt_d4], %nt_d0;
-//!     st.global.v2.b32 [%nt_d4+8], {%nt_r1, %nt_r2};
+//!     shl.b64 %nt_d4, %nt_d1, 4;
+//!     add.u64 %nt_d5, %nt_d4, %nt_d3;
+//!     st.global.b64 [%nt_d5], %nt_d0;
+//!     st.global.v2.b32 [%nt_d5+8], {%nt_r1, %nt_r2};
 //! ```
 //!
 //! The address is made at the save and not kept from the entry on: a live pair of registers costs more than the
@@ -161,6 +162,14 @@ impl<'a> Span<'a> {
         let (Some(declared), Some(layout)) = (program.maps.get(map), layouts.get(map)) else {
             return Err("its program has no such map".into());
         };
+        // The address first: where it is made last, ptxas takes more registers (+1.55 instead of +1.36 on sm_90).
+        let record = match layout.columnar {
+            true => None,
+            false => {
+                let base = self.context_word(Fill::Base(number))?;
+                Some(self.scaled(index, layout.stride, base))
+            }
+        };
         let roots: Vec<ValueId> = save.values.iter().map(|&(_, value)| value).collect();
         self.demand(p, &roots)?;
 
@@ -180,11 +189,11 @@ impl<'a> Span<'a> {
         }
         pieces.sort_by_key(|piece| piece.offset);
 
-        if layout.columnar {
-            self.store_columns(number, index, &pieces)
-        } else {
-            self.store_record(number, index, layout.stride, &pieces)
+        match record {
+            Some(address) => self.store_record(address, &pieces),
+            None => self.store_columns(number, index, &pieces)?,
         }
+        Ok(())
     }
 
     /// A value as it lies in memory: a bool is a byte, and one field may carry the bit that says "written".
@@ -207,16 +216,8 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// `base + index·stride`, then stores of up to 8 bytes.
-    fn store_record(
-        &mut self,
-        map: u32,
-        index: Operand<'a>,
-        stride: u32,
-        pieces: &[Piece<'a>],
-    ) -> Result<(), Refusal> {
-        let base = self.context_word(Fill::Base(map))?;
-        let address = self.op(Class::B64, "mad.lo.u64", &[index, Operand::long(u64::from(stride)), base]);
+    /// The record at an address, in stores of up to 8 bytes.
+    fn store_record(&mut self, address: Operand<'a>, pieces: &[Piece<'a>]) {
         let mut rest = pieces;
         while let Some(first) = rest.first() {
             let count = joined(rest);
@@ -225,7 +226,6 @@ impl<'a> Span<'a> {
             self.store(address, first.offset, first.size, &values);
             rest = later;
         }
-        Ok(())
     }
 
     /// Column by column: `base + offset·capacity + index·size`.
@@ -234,15 +234,27 @@ impl<'a> Span<'a> {
             let mut column = self.context_word(Fill::Base(map))?;
             if piece.offset != 0 {
                 let capacity = self.context_word(Fill::Capacity(map))?;
-                let offset = Operand::long(u64::from(piece.offset));
-                column = self.op(Class::B64, "mad.lo.u64", &[capacity, offset, column]);
+                column = self.scaled(capacity, piece.offset, column);
             }
-            let size = Operand::long(u64::from(piece.size));
-            let address = self.op(Class::B64, "mad.lo.u64", &[index, size, column]);
+            let address = self.scaled(index, piece.size, column);
             let value = self.stored_register(piece);
             self.store(address, 0, piece.size, &[value]);
         }
         Ok(())
+    }
+
+    /// `base + n·factor`. A shift and an addition where that does: ptxas then takes fewer registers than for one
+    /// `mad.lo.u64` (block_sched over the eleven bench kernels on sm_80, sm_90 and sm_100: +1.64, +1.36 and +1.09
+    /// instead of +1.91, +1.45 and +1.18).
+    fn scaled(&mut self, n: Operand<'a>, factor: u32, base: Operand<'a>) -> Operand<'a> {
+        match factor {
+            1 => self.op(Class::B64, "add.u64", &[base, n]),
+            _ if factor.is_power_of_two() => {
+                let scaled = self.op(Class::B64, "shl.b64", &[n, Operand::word(factor.trailing_zeros())]);
+                self.op(Class::B64, "add.u64", &[scaled, base])
+            }
+            _ => self.op(Class::B64, "mad.lo.u64", &[n, Operand::long(u64::from(factor)), base]),
+        }
     }
 
     /// The piece in a register of its width; 8 bits have none and are stored out of 32.
