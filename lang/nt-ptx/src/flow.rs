@@ -13,7 +13,7 @@
 //! to all of its list, and to every label of the function if the list cannot be found; a call comes back unless its
 //! target is declared `.noreturn`.
 //!
-//! Source: PTX ISA 9.0, section 9.7.13 (control flow instructions).
+//! Source: PTX ISA 9.0, section 9.7.12 (control flow instructions).
 
 use crate::resolve::ModuleInfo;
 use crate::syntax::{Function, Instruction, Kind, Module, Operand, OperandKind, Statement};

@@ -4,7 +4,7 @@ use super::class::Class::{Compare, Convert, Load, Move, Other, Prefetch, Reduce,
 use super::facts::Targets;
 use super::row::Role::{Address, Bytes, Data, In, Mbarrier, Out as Written};
 use super::row::{
-    Also, BLACKWELL, D_A, D_A_B, D_A_B_C, HALF, Out, Row, Size, also, arch, computes, only, row,
+    Also, BLACKWELL, D_A, D_A_B, D_A_B_C, HALF, Out, Row, Size, TENSOR_CORES, also, arch, computes, only, row,
 };
 
 /// What the qualifiers of `ld`, `st`, `atom`, `red` need, whichever has them.
@@ -41,13 +41,13 @@ const WIDE: &[Also] = &[
 ];
 
 const MULTIMEM: &[Also] = &[
-    only(".e4m3", 8, 6, BLACKWELL),
-    only(".e4m3x2", 8, 6, BLACKWELL),
-    only(".e4m3x4", 8, 6, BLACKWELL),
-    only(".e5m2", 8, 6, BLACKWELL),
-    only(".e5m2x2", 8, 6, BLACKWELL),
-    only(".e5m2x4", 8, 6, BLACKWELL),
-    only(".acc::f16", 8, 6, BLACKWELL),
+    only(".e4m3", 8, 6, TENSOR_CORES),
+    only(".e4m3x2", 8, 6, TENSOR_CORES),
+    only(".e4m3x4", 8, 6, TENSOR_CORES),
+    only(".e5m2", 8, 6, TENSOR_CORES),
+    only(".e5m2x2", 8, 6, TENSOR_CORES),
+    only(".e5m2x4", 8, 6, TENSOR_CORES),
+    only(".acc::f16", 8, 6, TENSOR_CORES),
 ];
 
 /// Formats of 8 bits. `sm_90` had them from 7.8 already.

@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Row] = &[
     row("membar.proxy", Fence, "9.7.13.4", &[]).since(7, 5).on(60),
     row("membar", Fence, "9.7.13.4", &[]).since(1, 4),
     // A fence of the tensor maps' proxy names the map.
-    row("fence.proxy.tensormap::generic.acquire", Fence, "9.7.13.4", &[Address, Bytes]).since(8, 3).on(90),
+    row("fence.proxy.tensormap::generic.acquire", Fence, "9.7.13.4", &[Address, In]).since(8, 3).on(90),
     row("fence.proxy.tensormap::generic.release", Fence, "9.7.13.4", &[]).since(8, 3).on(90),
     row("fence.proxy.async::generic", Fence, "9.7.13.4", &[]).since(8, 6).on(90),
     row("fence.proxy.async", Fence, "9.7.13.4", &[]).since(8, 0).on(90),

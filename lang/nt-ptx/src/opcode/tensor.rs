@@ -11,6 +11,9 @@ use super::row::{Out, Row, Size, TENSOR_CORES, arch, row};
 /// Loading with a reduction came with the second members of the family.
 const REDUCING: Targets = Targets::Listed(&[arch(101, 'f'), arch(103, 'f'), arch(110, 'f')]);
 
+/// What only the architectures themselves have, not their families.
+const SHIFTING: Targets = Targets::Listed(&[arch(100, 'a'), arch(101, 'a'), arch(103, 'a'), arch(110, 'a')]);
+
 const fn tcgen05(name: &'static str, class: super::Class, section: &'static str) -> Row {
     row(name, class, section, &[]).since(8, 6).only_on(TENSOR_CORES)
 }
@@ -46,7 +49,7 @@ pub(super) const ROWS: &[Row] = &[
     // From shared memory, by a descriptor.
     tcgen05("tcgen05.cp", TensorCopy, "9.7.16.9.2").size(Size::TensorCopy).space(Space::Tensor)
         .other_space(Space::Shared).completes(Completion::TensorCommit),
-    tcgen05("tcgen05.shift", Other, "9.7.16.9.3").space(Space::Tensor).completes(Completion::TensorCommit),
+    tcgen05("tcgen05.shift", Other, "9.7.16.9.3").only_on(SHIFTING).space(Space::Tensor).completes(Completion::TensorCommit),
 
     mma("tcgen05.mma.ws.sp", "9.7.16.10.9.4"),
     mma("tcgen05.mma.ws", "9.7.16.10.9.3"),
