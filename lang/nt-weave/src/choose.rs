@@ -4,7 +4,7 @@
 //! kernel is refused if what a probe promises would not hold in it:
 //!
 //! * its own symbol is an operand, as for launches from the device: a caller that we do not see would not pass the
-//!   context (docs/injection.md, "The context");
+//!   context (docs/injection.md);
 //! * a `kernel:exit` probe, and a function it calls holds `exit` or is not in the module, or it calls through a pointer,
 //!   so that lanes could leave past the probe.
 

@@ -17,7 +17,7 @@
 //! branch to it. The things whose *moment* matters are done at their place instead: clocks at the top, then `active`,
 //! reads of a state that is assigned later in the span, and assignments.
 //!
-//! Costs and alternatives were measured; `docs/injection.md`, "Primitives", has the numbers.
+//! Costs and alternatives were measured; `docs/injection.md` has the numbers.
 
 mod divide;
 mod index;
