@@ -51,7 +51,8 @@ impl Common {
             Colour::Never => false,
             // https://no-color.org: set and not empty.
             Colour::Auto => {
-                std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()
+                std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                    && std::io::stderr().is_terminal()
             }
         };
         if on { nt_diag::Paint::COLOURED } else { nt_diag::Paint::PLAIN }

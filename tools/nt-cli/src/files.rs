@@ -1,5 +1,6 @@
 //! Where text comes from and where it goes.
 
+use crate::Ending;
 use anyhow::{Context, bail};
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Read, Write};
@@ -57,11 +58,11 @@ impl Text {
     /// The bytes as UTF-8.
     ///
     /// # Errors
-    /// They are not; where is said.
+    /// They are not; where is said. It refuses the input.
     pub fn utf8(&self) -> anyhow::Result<&str> {
         std::str::from_utf8(&self.bytes).map_err(|error| {
             let at = error.valid_up_to();
-            anyhow::anyhow!("{} is no text: byte {at} is not UTF-8", self.name)
+            Ending::refused(format!("{} is no text: byte {at} is not UTF-8", self.name)).into()
         })
     }
 }
@@ -113,7 +114,9 @@ impl Output {
                 let mut out = std::io::stdout().lock();
                 out.write_all(bytes).and_then(|()| out.flush()).context("failed to write standard output")
             }
-            Output::Path(path) => replace(path, bytes).with_context(|| format!("failed to write {}", path.display())),
+            Output::Path(path) => {
+                replace(path, bytes).with_context(|| format!("failed to write {}", path.display()))
+            }
         }
     }
 
@@ -137,7 +140,8 @@ impl Output {
         Ok(match self {
             Output::Stdout => Box::new(BufWriter::with_capacity(1 << 16, std::io::stdout().lock())),
             Output::Path(path) => {
-                let file = File::create(path).with_context(|| format!("failed to write {}", path.display()))?;
+                let file =
+                    File::create(path).with_context(|| format!("failed to write {}", path.display()))?;
                 Box::new(BufWriter::with_capacity(1 << 16, file))
             }
         })

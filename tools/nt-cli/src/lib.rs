@@ -18,6 +18,6 @@ mod report;
 
 pub use args::{Colour, Common, Form};
 pub use files::{Input, Output, Stdin, Text};
-pub use outcome::{Bug, Outcome, main, main_for_another};
+pub use outcome::{Bug, Ending, Outcome, main, main_for_another};
 pub use probe::{Loaded, ProbeArgs};
 pub use report::Report;

@@ -52,6 +52,35 @@ impl fmt::Display for Bug {
 
 impl std::error::Error for Bug {}
 
+/// An error that ends the program with an outcome of its own instead of [`Outcome::Failed`].
+#[derive(Debug)]
+pub struct Ending {
+    /// How.
+    pub outcome: Outcome,
+    /// Why: lower case, no full stop.
+    pub why: String,
+}
+
+impl Ending {
+    /// The input is no good.
+    pub fn refused(why: impl Into<String>) -> Self {
+        Ending { outcome: Outcome::Refused, why: why.into() }
+    }
+
+    /// What was asked for is not there.
+    pub fn nothing(why: impl Into<String>) -> Self {
+        Ending { outcome: Outcome::Nothing, why: why.into() }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl std::error::Error for Ending {}
+
 /// Parses the command line, runs the program and turns what comes of it into an exit code.
 ///
 /// Help, version and `--generate` answer before anything that could fail. An error is printed once, with its chain of
@@ -62,7 +91,10 @@ pub fn main<A: clap::Parser>(run: impl FnOnce(A) -> anyhow::Result<Outcome>) -> 
 
 /// [`main`] for a program that passes another's exit code through: its own failures, whatever their kind and usage
 /// included, all end in `failed`, which is to be a code that others do not use.
-pub fn main_for_another<A: clap::Parser>(failed: u8, run: impl FnOnce(A) -> anyhow::Result<ExitCode>) -> ExitCode {
+pub fn main_for_another<A: clap::Parser>(
+    failed: u8,
+    run: impl FnOnce(A) -> anyhow::Result<ExitCode>,
+) -> ExitCode {
     start(run, Some(failed))
 }
 
@@ -88,8 +120,17 @@ fn start<A: clap::Parser, C: Into<ExitCode>>(
         Err(error) => {
             let name = A::command().get_name().to_owned();
             let _ = writeln!(std::io::stderr().lock(), "{name}: {error:#}");
-            code(if error.downcast_ref::<Bug>().is_some() { Outcome::Bug } else { Outcome::Failed } as u8)
+            code(outcome_of(&error) as u8)
         }
+    }
+}
+
+/// How an error ends the program.
+fn outcome_of(error: &anyhow::Error) -> Outcome {
+    match error.downcast_ref::<Ending>() {
+        Some(ending) => ending.outcome,
+        None if error.downcast_ref::<Bug>().is_some() => Outcome::Bug,
+        None => Outcome::Failed,
     }
 }
 

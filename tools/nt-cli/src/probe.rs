@@ -1,8 +1,9 @@
 //! `-p` and `-e`: which probe program.
 
-use crate::{Input, Report, Stdin};
+use crate::{Ending, Input, Report, Stdin};
 use clap::Args;
 use nt_ir::program::Program;
+use nt_probe::Named;
 
 /// Flattened into the command lines of programs that weave.
 #[derive(Debug, Clone, Args)]
@@ -35,29 +36,29 @@ impl ProbeArgs {
     pub fn load(&self, stdin: &mut Stdin, report: &Report) -> anyhow::Result<Option<Loaded>> {
         let (name, source_name, source) = match (&self.probe, &self.text) {
             (_, Some(text)) => ("probe".to_owned(), "<-e>".to_owned(), text.clone()),
-            (Some(word), None) if word == "-" || is_file(word) => {
-                let input: Input = word.parse()?;
-                let text = input.read(stdin)?;
-                if nt_trace::ntp::is_ntp(&text.bytes) {
-                    let compiled = nt_trace::ntp::decode(&text.bytes)
-                        .map_err(|error| anyhow::anyhow!("{}: {error}", text.name))?;
-                    return Ok(Some(Loaded {
-                        program: compiled.program,
-                        source_name: compiled.source_name,
-                        source: compiled.source,
-                    }));
+            (Some(word), None) => match Named::by(word) {
+                Named::Stdin | Named::File => {
+                    let text = word.parse::<Input>()?.read(stdin)?;
+                    if nt_trace::ntp::is_ntp(&text.bytes) {
+                        let compiled = nt_trace::ntp::decode(&text.bytes)
+                            .map_err(|error| Ending::refused(format!("{}: {error}", text.name)))?;
+                        return Ok(Some(Loaded {
+                            program: compiled.program,
+                            source_name: compiled.source_name,
+                            source: compiled.source,
+                        }));
+                    }
+                    (stem(word), text.name.clone(), text.utf8()?.to_owned())
                 }
-                (stem(word), text.name.clone(), text.utf8()?.to_owned())
-            }
-            (Some(word), None) => match nt_probe::shipped(word) {
-                Some(text) => (word.clone(), format!("{word}.nt"), text.to_owned()),
-                None => {
-                    let near = nt_diag::nearest(word, nt_probe::shipped_names());
+                Named::Shipped(probe) => (word.clone(), format!("{word}.nt"), probe.text.to_owned()),
+                Named::Unknown(near) => {
                     let hint = near.map_or_else(
                         || "`nt-probec --list` names them; a file needs a `/` or an ending".to_owned(),
                         |near| format!("did you mean `{near}`?"),
                     );
-                    anyhow::bail!("no shipped probe is called `{word}`: {hint}");
+                    return Err(
+                        Ending::nothing(format!("no shipped probe is called `{word}`: {hint}")).into()
+                    );
                 }
             },
             (None, None) => anyhow::bail!("no probe given: use `-p PROBE` or `-e TEXT`"),
@@ -66,11 +67,6 @@ impl ProbeArgs {
         let refused = report.tell(&source_name, &source, &found);
         Ok(program.filter(|_| !refused).map(|program| Loaded { program, source_name, source }))
     }
-}
-
-/// A word with `/` or an ending is a file; all else is a shipped name.
-fn is_file(word: &str) -> bool {
-    word.contains('/') || word.contains('.')
 }
 
 /// `dir/heat.nt` is called `heat`.
