@@ -20,13 +20,34 @@
 //!        | "cap."  MAP "@" OFFSET ":8"                        how many units it has room for, a u64
 //!        | "stride." MAP "=" SIZE                             packed: bytes of one record
 //!        | "columns." MAP "=" WIDTH { "," WIDTH }             columnar: bytes of one element of each column, in order
-//! MAP    = a letter or `_`, then letters, digits and `_`
+//!        | "pin." SYMBOL "=" NUMBER                           which word of `nt_pin` holds the address of that variable
+//! MAP    = NAME                                               a map, whose records are stored
+//!        | "@" [ NAME ]                                       a table, whose cells of 8 bytes are added to
+//! NAME   = a letter or `_`, then letters, digits and `_`
+//! SYMBOL = an identifier of PTX
 //! OFFSET, SIZE, NUMBER = decimal, no sign, no leading zero    WIDTH = "1" | "2" | "4" | "8"
 //! ```
 //!
 //! Fields may stand in any order. Each map has exactly one `base`, one `cap` and one of `stride` and `columns`
-//! (a presence byte, where the layout has one, is a column like the others). No two fields overlap, each is aligned to
-//! its size, and the parameter is as large as the end of the last field, rounded up to 8: `nt_ctx[N]` with that N.
+//! (a presence byte, where the layout has one, is a column like the others); a table has a `stride`, a multiple of 8:
+//! `base.@sync@24:8 cap.@sync@32:8 stride.@sync=24` is a table `sync` of three cells a unit. No two fields overlap,
+//! each is aligned to its size, and the parameter is as large as the end of the last field, rounded up to 8:
+//! `nt_ctx[N]` with that N.
+//!
+//! # Pins
+//!
+//! A copy of a kernel must use the variables of its original, not copies of them. `pin.lut=0` says that word 0 of the
+//! module's `nt_pin` holds the address of `.global` variable `lut`. All kernels of a module speak of one `nt_pin`: the
+//! same symbol has the same number in each, every number from 0 on has a symbol, and `nt_pin` has as many words.
+//!
+//! ```text
+//! /*nt:edit {*/.const .align 8 .b64 nt_pin[2];/*}nt:edit*/            once, at module level, before what uses it
+//! …
+//! /*nt:7{*/.reg .b64 %nt_g7;                                          outside of the braces: for the next instruction
+//! { ld.const.b64 %nt_g7, [nt_pin+0]; }/*}nt:7*/
+//! ld.global.f32 %f1, [/*nt:edit 6c7574{*/%nt_g7/*}nt:edit*/+16];      the symbol's name alone is replaced, …
+//! ld.global.f32 %f2, /*nt:edit 5b6c75742d345d{*/[%nt_g8+-4]/*}nt:edit*/;     … or the operand, here `[lut-4]`
+//! ```
 //!
 //! # What it is worth
 //!
@@ -36,6 +57,7 @@
 //! the claim with the context that it fills, before it loads the module.
 
 use nt_diag::Span;
+use std::collections::HashSet;
 
 /// What opens a claim.
 pub(crate) const OPEN: &str = "/*nt:ctx ";
@@ -47,8 +69,10 @@ pub struct Claim {
     pub prefix: String,
     /// The fields of the block, by offset.
     pub fields: Vec<Field>,
-    /// The maps, by the order of their bases in the block.
+    /// The maps and tables, by the order of their bases in the block.
     pub maps: Vec<Map>,
+    /// The pins, by index.
+    pub pins: Vec<Pin>,
     /// How large the block is: the end of the last field, rounded up to 8.
     pub size: u32,
 }
@@ -77,13 +101,29 @@ pub enum FieldKind {
     Cap(u32),
 }
 
-/// One map that the block points to.
+/// One map or table that the block points to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
-    /// Its name.
+    /// Its name, a table's with the `@`.
     pub name: String,
     /// How its records lie in memory.
     pub shape: Shape,
+}
+
+impl Map {
+    /// Is it a table, whose cells are added to? Else the records are stored.
+    pub fn is_table(&self) -> bool {
+        self.name.starts_with('@')
+    }
+}
+
+/// A variable of the module, and the word of `nt_pin` that holds its address.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pin {
+    /// Which word.
+    pub index: u32,
+    /// The variable's name.
+    pub symbol: String,
 }
 
 /// How the records of a map lie in memory.
@@ -127,6 +167,8 @@ struct Parts<'c> {
 
 /// The most maps and the most columns of one map: far beyond any probe, so that no claim costs much to check.
 const MOST: usize = 256;
+/// All of the constant bank: 65,536 bytes of 8 each (PTX ISA, 5.1.3).
+const MOST_PINS: usize = 8192;
 
 impl Claim {
     /// Reads a claim from a whole comment, `/*nt:ctx …*/`, which begins at `at` in the woven text.
@@ -158,15 +200,40 @@ impl Claim {
 
         let mut parts: Vec<Parts<'_>> = Vec::new();
         let mut singles: Vec<Field> = Vec::new();
+        let mut pins: Vec<Pin> = Vec::new();
+        let (mut pinned, mut numbers) = (HashSet::new(), HashSet::new());
         for (word, span) in words {
             if let Some((name, value)) = word.split_once('=') {
+                if let Some(("pin", symbol)) = name.split_once('.') {
+                    let pin = pin(symbol, value).map_err(|message| ClaimError { span, message })?;
+                    if !(pinned.insert(symbol) && numbers.insert(pin.index)) {
+                        return fail(span, format!("`{name}` or its number is claimed twice"));
+                    }
+                    if pins.len() == MOST_PINS {
+                        return fail(span, format!("more than {MOST_PINS} pins"));
+                    }
+                    pins.push(pin);
+                    continue;
+                }
                 let shape = match name.split_once('.') {
                     Some(("stride", _)) => stride(value),
+                    Some(("columns", map)) if map.starts_with('@') => {
+                        return fail(span, format!("table `{map}` has a stride, not columns"));
+                    }
                     Some(("columns", _)) => columns(value),
                     _ => return fail(span, format!("`{word}` is no field of a claim")),
                 };
                 let Some(shape) = shape else { return fail(span, format!("`{value}` is no shape of a map")) };
                 let map = name.split_once('.').map_or("", |(_, map)| map);
+                if let Shape::Packed { stride } = shape
+                    && map.starts_with('@')
+                    && stride % 8 != 0
+                {
+                    return fail(
+                        span,
+                        format!("the stride of table `{map}` is not of whole cells of 8 bytes"),
+                    );
+                }
                 let Some(part) = part(&mut parts, map) else {
                     return fail(span, format!("`{map}` is no name of a map"));
                 };
@@ -211,11 +278,18 @@ impl Claim {
             singles.push(Field { kind, offset, size });
         }
 
-        Claim::assemble(prefix, parts, singles).map_err(|message| ClaimError { span: whole, message })
+        pins.sort_unstable();
+        let claim = Claim::assemble(prefix, parts, singles, pins);
+        claim.map_err(|message| ClaimError { span: whole, message })
     }
 
     /// Puts the parts together, which is when it shows whether each map is whole and no two fields overlap.
-    fn assemble(prefix: String, mut parts: Vec<Parts<'_>>, singles: Vec<Field>) -> Result<Claim, String> {
+    fn assemble(
+        prefix: String,
+        mut parts: Vec<Parts<'_>>,
+        singles: Vec<Field>,
+        pins: Vec<Pin>,
+    ) -> Result<Claim, String> {
         parts.sort_by_key(|part| (part.base, part.name));
         let mut fields = singles;
         let mut maps = Vec::new();
@@ -239,7 +313,7 @@ impl Claim {
         if end == 0 {
             return Err("the claim has no field".into());
         }
-        Ok(Claim { prefix, fields, maps, size: end.next_multiple_of(8) })
+        Ok(Claim { prefix, fields, maps, pins, size: end.next_multiple_of(8) })
     }
 
     /// The field that begins there, if one does.
@@ -260,7 +334,8 @@ fn is_prefix(text: &str) -> bool {
 
 /// `name@offset:size`
 fn place(word: &str) -> Option<(&str, u32, u32)> {
-    let (name, rest) = word.split_once('@')?;
+    // The last one: a table's name begins with another.
+    let (name, rest) = word.rsplit_once('@')?;
     let (offset, size) = rest.split_once(':')?;
     let (offset, size) = (number(offset)?, number(size)?);
     // Parameter space ends at 32,764 bytes (PTX ISA, `.param`), so sums of the two cannot overflow.
@@ -289,10 +364,32 @@ fn number(text: &str) -> Option<u32> {
     if !plain || text.len() > 8 { None } else { text.parse().ok().filter(|&n| n < 1 << 24) }
 }
 
+fn pin(symbol: &str, value: &str) -> Result<Pin, String> {
+    // PTX ISA 9.0, 4.4: `[a-zA-Z]` and more letters, or one of `_$%` and at least one more.
+    let mut bytes = symbol.bytes();
+    let begins = bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_alphabetic() || (matches!(b, b'_' | b'$' | b'%') && symbol.len() > 1));
+    if !begins || !bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$')) {
+        return Err(format!("`{symbol}` is no name of a variable"));
+    }
+    match number(value).filter(|&index| (index as usize) < MOST_PINS) {
+        Some(index) => Ok(Pin { index, symbol: symbol.to_owned() }),
+        None => Err(format!("`{value}` is no number of a pin")),
+    }
+}
+
 /// The parts of the map of that name, made if it is new; `None` for what is no name.
 fn part<'c, 'p>(parts: &'p mut Vec<Parts<'c>>, name: &'c str) -> Option<&'p mut Parts<'c>> {
-    let mut bytes = name.bytes();
-    let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    let (is_table, bare) = match name.strip_prefix('@') {
+        Some(bare) => (true, bare),
+        None => (false, name),
+    };
+    let mut bytes = bare.bytes();
+    let begins = match bytes.next() {
+        Some(b) => b.is_ascii_alphabetic() || b == b'_',
+        None => is_table,
+    };
     if !begins || !bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         return None;
     }
@@ -334,6 +431,37 @@ mod tests {
         assert_eq!(claim.field_at(44), None, "within a field");
         assert_eq!(claim.field_at(12), None, "a gap");
         assert_eq!(claim.field_at(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_claim_of_tables_and_pins() {
+        let text = "/*nt:ctx prefix=nt_ zero@0:8 base.@@8:8 cap.@@16:8 stride.@=8 base.@sync@24:8 cap.@sync@32:8 \
+                    stride.@sync=24 pin.lut=1 pin._Z3tab$1=0*/";
+        let claim = Claim::parse(text, 0).expect("is a claim");
+        assert!(claim.maps.iter().all(Map::is_table));
+        let names: Vec<_> = claim.maps.iter().map(|map| map.name.as_str()).collect();
+        assert_eq!(names, ["@", "@sync"]);
+        assert_eq!(claim.maps[1].shape, Shape::Packed { stride: 24 });
+        let pins: Vec<_> = claim.pins.iter().map(|pin| (pin.index, pin.symbol.as_str())).collect();
+        assert_eq!(pins, [(0, "_Z3tab$1"), (1, "lut")]);
+        assert_eq!(claim.size, 40);
+    }
+
+    #[test]
+    fn what_is_no_table_or_pin() {
+        let table = |fields| format!("/*nt:ctx prefix=nt_ base.@t@0:8 cap.@t@8:8 {fields}*/");
+        refused(&table("stride.@t=12"), "the stride of table `@t` is not of whole cells of 8 bytes");
+        refused(&table("columns.@t=8"), "table `@t` has a stride, not columns");
+        refused(&table("base.@@t@16:8"), "`@@t` is no name of a map");
+        refused(&table("stride.@4=8"), "`@4` is no name of a map");
+        let pins = |fields| format!("/*nt:ctx prefix=nt_ zero@0:8 {fields}*/");
+        refused(&pins("pin.a=0 pin.b=0"), "`pin.b` or its number is claimed twice");
+        refused(&pins("pin.a=0 pin.a=1"), "`pin.a` or its number is claimed twice");
+        refused(&pins("pin.=0"), "`` is no name of a variable");
+        refused(&pins("pin._=0"), "`_` is no name of a variable");
+        refused(&pins("pin.a.b=0"), "`a.b` is no name of a variable");
+        refused(&pins("pin.a=8192"), "`8192` is no number of a pin");
+        refused(&pins("pin.a="), "`` is no number of a pin");
     }
 
     #[test]
