@@ -170,6 +170,7 @@ fn without_libraries_the_twin_is_a_module_a_context() {
 fn modules_come_and_go() {
     let run = run("reload", 0, "", Fate::default());
     assert_eq!((run.trace().count("chosen"), run.trace().count("other")), ((2, 2, 2), (3, 0, 0)));
+    assert_eq!(run.trace().count(""), (5, 0, 0));
     assert_eq!((run.launched("chosen"), run.launched("other")), ((0, 2), (3, 0)));
     assert_eq!(run.parent.as_ref().unwrap().needs.len(), 1);
 }
@@ -199,7 +200,7 @@ fn contexts_are_collected_before_they_end() {
 
 #[test]
 fn streams_that_are_gone_when_their_launches_are_collected() {
-    let run = run("streams", 100, "scribble", Fate::default());
+    let run = run("streams", 100, "scribble,delay=1,uneven", Fate::default());
     assert_eq!(run.trace().count("chosen"), (100, 100, 100));
     assert!(run.trace().data.iter().all(|(_, data)| data[..8] == 0x6e74u64.to_le_bytes()));
 }

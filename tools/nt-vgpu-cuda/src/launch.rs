@@ -7,7 +7,6 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use crate::call::{INVALID_VALUE, NOT_SUPPORTED, OUT_OF_RESOURCES, calls};
 use crate::image::Param;
@@ -117,7 +116,7 @@ fn launch(function: Opaque, shape: &Shape, pointers: *mut Opaque, extra: *mut Op
             scribble(&context);
         }
     };
-    stream.push(Op::Run(plan().delay.unwrap_or(Duration::ZERO), Box::new(effect)));
+    stream.push(Op::Run(plan().delay(), Box::new(effect)));
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 //! | `twin-launch=CODE` | launches of kernels whose last parameter is named `…ctx` answer CODE |
 //! | `twin-blocks=N` | N blocks of such kernels are resident a multiprocessor |
 //! | `delay=MS` | every kernel takes so many milliseconds |
+//! | `uneven` | and every third one eight times as long |
 //! | `no-libraries` | `cuLibrary…` and `cuKernel…` answer 801 |
 //! | `no-write-value` | `cuStreamWriteValue64` answers 801 |
 //! | `no-memory=BYTES` | allocations of more than so many bytes answer 2 |
@@ -28,8 +29,8 @@ pub(crate) struct Plan {
     pub(crate) twin_launch: Option<Code>,
     /// See `twin-blocks`.
     pub(crate) twin_blocks: Option<i32>,
-    /// See `delay`.
-    pub(crate) delay: Option<Duration>,
+    delay: Option<Duration>,
+    uneven: bool,
     /// See `no-libraries`.
     pub(crate) no_libraries: bool,
     /// See `no-write-value`.
@@ -59,6 +60,7 @@ impl Plan {
                 "twin-launch" => plan.twin_launch = code,
                 "twin-blocks" => plan.twin_blocks = code,
                 "delay" => plan.delay = number.map(Duration::from_millis),
+                "uneven" => plan.uneven = true,
                 "no-libraries" => plan.no_libraries = true,
                 "no-write-value" => plan.no_write_value = true,
                 "no-memory" => plan.no_memory = number,
@@ -70,6 +72,13 @@ impl Plan {
             }
         }
         plan
+    }
+
+    /// Counts a launch; how long it takes.
+    pub(crate) fn delay(&self) -> Duration {
+        static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+        let this = LAUNCHES.fetch_add(1, Ordering::Relaxed);
+        self.delay.unwrap_or_default() * if self.uneven && this.is_multiple_of(3) { 8 } else { 1 }
     }
 
     /// Counts a load; whether it is the one that fails.

@@ -51,8 +51,8 @@ impl Event {
 struct Queue {
     ops: VecDeque<Op>,
     running_since: Option<Instant>,
-    /// Operations that have ended.
-    ended: u64,
+    /// Nothing more comes; the worker drops it once it is empty.
+    closed: bool,
 }
 
 /// A stream's place among the queues.
@@ -77,6 +77,16 @@ impl Line {
         lock(&self.0).ops.push_back(op);
         let _lines = lock(&LINES);
         WORK.notify_one();
+    }
+
+    /// Its stream is destroyed: what is in it still runs.
+    pub(crate) fn close(&self) {
+        lock(&self.0).closed = true;
+    }
+
+    fn over(&self) -> bool {
+        let queue = lock(&self.0);
+        queue.closed && queue.ops.is_empty()
     }
 
     /// Whether nothing is left to do.
@@ -120,16 +130,10 @@ impl Line {
                 Op::Wait(..) => {}
             }
             queue.ops.pop_front();
-            queue.ended += 1;
             moved = true;
         }
         (moved, false)
     }
-}
-
-/// Forgets a stream that has nothing left to do; the worker drops it.
-pub(crate) fn forget(line: &Arc<Line>) {
-    lock(&LINES).retain(|other| !Arc::ptr_eq(other, line));
 }
 
 fn work() {
@@ -141,7 +145,8 @@ fn work() {
             moved |= step.0;
             timed |= step.1;
         }
-        let lines = lock(&LINES);
+        let mut lines = lock(&LINES);
+        lines.retain(|line| !line.over());
         if moved {
             ENDED.notify_all();
             continue;

@@ -13,7 +13,7 @@ use crate::call::{
 };
 use crate::context::{current, need_current};
 use crate::plan::plan;
-use crate::queue::{self, Event, Line, Op};
+use crate::queue::{Event, Line, Op};
 use crate::{Code, Opaque, log, memory};
 
 /// A stream.
@@ -152,9 +152,8 @@ calls! {
         put(out, STREAMS.add(Arc::new(Stream::new(context, flags & 1 != 0))))
     }
     fn cuStreamDestroy_v2(stream: Opaque) {
-        let stream = STREAMS.remove(stream)?;
-        stream.line.drain();
-        queue::forget(&stream.line);
+        // It does not wait for what the stream still has to do.
+        STREAMS.remove(stream)?.line.close();
         Ok(())
     }
     fn cuStreamSynchronize(stream: Opaque) {

@@ -314,6 +314,8 @@ int main(int argc, char **argv) {
             CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
             CALL(cuCtxSynchronize);
             CALL(cuModuleUnload, module);
+            // A handle that is dead is the driver's to refuse; a twin may not run in its place.
+            if (p_cuLaunchKernel(function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0) != 400) bad = 1;
         }
     } else if (!strcmp(life, "shared")) {
         U n = 1;
