@@ -7,12 +7,13 @@
 //! * Guards and the predicate are `bool` and stand on effects alone. A save gives every field, ascending, with its type.
 //! * A value that is called uniform is made of uniform ones; what a warp or block probe saves is uniform.
 //! * A probe's unit is that of the maps it saves to; block probes have no state.
+//! * A table's cell is told by sites and at most one key that is not; what a warp probe adds is the same in all lanes.
 //!
 //! Promise: after a check without errors, ids and operands may be used as indices freely.
 
 use crate::program::{
-    BinaryOp, Builtin, CompareOp, Inst, Map, Op, Probe, Program, Source, StateId, Type, UnaryOp, Unit, Value,
-    ValueId,
+    BinaryOp, Builtin, CompareOp, Func, Inst, Key, Map, Op, Operand, Probe, Program, Source, StateId,
+    TableId, Tracepoint, Type, UnaryOp, Unit, Value, ValueId,
 };
 use nt_diag::{Diagnostic, Found, Span};
 use std::collections::BTreeSet;
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 /// How long a probe may be, so that passes which look at each pair of instructions end soon. The front end's limit is a
 /// quarter of it; passes add a little.
 const LIMIT: usize = 1 << 14;
-/// How many fields a record may have, and how many states a program.
+/// How many fields a record may have, how many states and tables a program, how many keys a table.
 const FIELDS: usize = 64;
 
 /// Holds `program` to the rules above.
@@ -28,6 +29,7 @@ pub fn check(program: &Program) -> Found {
     let mut checker = Checker { program, varying: varying_states(program), found: Found::new() };
     checker.states();
     checker.maps();
+    checker.tables();
     for probe in &program.probes {
         checker.probe(probe);
     }
@@ -123,6 +125,43 @@ impl Checker<'_> {
         }
     }
 
+    fn tables(&mut self) {
+        if self.program.tables.len() > FIELDS {
+            self.wrong(Span::default(), format!("more than {FIELDS} tables"));
+        }
+        let mut names = BTreeSet::new();
+        for table in &self.program.tables {
+            let name = &table.name;
+            if !(name.is_empty() || is_name(name)) || !names.insert(name) {
+                self.wrong(table.span, format!("table `@{name}` has no name of its own"));
+            }
+            let ty_fits = match table.func {
+                Func::Count => table.ty == Type::U64,
+                Func::Sum => matches!(table.ty, Type::U64 | Type::S64),
+            };
+            if !ty_fits {
+                self.wrong(table.span, format!("the cells of `@{name}` are not of 64 bits, or of a sign"));
+            }
+            let strides = table.keys.iter().filter(|key| !matches!(key, Key::Site(_))).count();
+            let bounded = |key: &Key| !matches!(key, Key::Bounded(builtin) if *builtin != Builtin::Cu);
+            if strides > 1 || table.keys.len() > FIELDS || !table.keys.iter().all(bounded) {
+                self.wrong(table.span, format!("the keys of `@{name}` do not tell a cell"));
+            }
+        }
+    }
+
+    fn points(&mut self, probe: &Probe) {
+        for point in &probe.points {
+            let Tracepoint::Inst { classes, spaces, quals, .. } = point else { continue };
+            let lists = std::iter::once(spaces).filter(|spaces| !spaces.is_empty()).chain(quals);
+            let narrows = lists.clone().all(|list| !list.is_empty() && list.iter().all(|word| is_name(word)));
+            let class = |word: &String| word == "*" || is_name(word);
+            if classes.is_empty() || !classes.iter().all(class) || !narrows {
+                self.wrong(probe.span, "a tracepoint of instructions that names none");
+            }
+        }
+    }
+
     fn probe(&mut self, probe: &Probe) {
         if probe.code.len() > LIMIT {
             return self.wrong(probe.span, format!("a probe of more than {LIMIT} instructions"));
@@ -130,6 +169,7 @@ impl Checker<'_> {
         if probe.points.is_empty() {
             self.wrong(probe.span, "a probe without a tracepoint");
         }
+        self.points(probe);
         let mut defined = vec![false; probe.values.len()];
         for inst in &probe.code {
             let operands = inst.op.operands();
@@ -200,13 +240,18 @@ impl Checker<'_> {
             Op::Cast(_) => result.ty != Type::Bool,
             Op::Bits(a) => ty(a).bits() == result.ty.bits() && result.ty != Type::Bool,
             Op::Select(c, a, b) => ty(c) == Type::Bool && ty(a) == result.ty && ty(b) == result.ty,
-            Op::WriteState(..) | Op::Save { .. } => false,
+            Op::Site(_) => result.ty == Type::U32,
+            Op::Operand(operand) => result.ty == operand.ty(),
+            Op::Has(_) | Op::Match { .. } => result.ty == Type::Bool,
+            Op::WriteState(..) | Op::Save { .. } | Op::Aggregate { .. } => false,
         };
         if !holds {
             self.wrong(inst.span, format!("`{}` does not give {}", describe(&inst.op), result.ty.word()));
         }
         let is_uniform = match inst.op {
             Op::Builtin(builtin) => builtin.is_uniform(),
+            // Of loads and stores the bytes are known when the kernel is woven.
+            Op::Operand(operand) => operand == Operand::Bytes,
             Op::ReadState(StateId(state)) => self.varying.get(state as usize) == Some(&false),
             _ => inst.op.operands().into_iter().all(|id| value(id).uniform),
         };
@@ -258,7 +303,34 @@ impl Checker<'_> {
                     }
                 }
             }
+            Op::Aggregate { table, value: added } => self.aggregate(probe, inst, *table, added.map(value)),
             _ => {}
+        }
+    }
+
+    fn aggregate(&mut self, probe: &Probe, inst: &Inst, table: TableId, added: Option<Value>) {
+        let Some(table) = self.program.tables.get(table.0 as usize) else {
+            return self.wrong(inst.span, "a sum into no table");
+        };
+        let name = &table.name;
+        let ty_fits = match table.func {
+            Func::Count => added.is_none(),
+            Func::Sum => added.is_some_and(|added| added.ty == table.ty),
+        };
+        if !ty_fits {
+            self.wrong(inst.span, format!("`@{name}` is added what is not of its type"));
+        }
+        if probe.unit == Unit::Thread {
+            return;
+        }
+        if added.is_some_and(|added| !added.uniform) {
+            self.wrong(inst.span, format!("`@{name}` is added what varies"));
+        }
+        if table.keys.contains(&Key::Unit(Unit::Thread)) {
+            self.wrong(
+                inst.span,
+                format!("`@{name}` has cells of threads, the probe runs per {}", probe.unit.word()),
+            );
         }
     }
 }
@@ -281,7 +353,12 @@ fn describe(op: &Op) -> &'static str {
         Op::Cast(_) => "cast",
         Op::Bits(_) => "bits",
         Op::Select(..) => "select",
+        Op::Site(_) => "site",
+        Op::Operand(_) => "operand",
+        Op::Has(_) => "has",
+        Op::Match { .. } => "match",
         Op::Save { .. } => "save",
+        Op::Aggregate { .. } => "sum",
     }
 }
 

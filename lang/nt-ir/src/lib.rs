@@ -11,13 +11,18 @@
 //! ```
 
 pub mod check;
+pub mod close;
 pub mod eval;
+mod glob;
 pub mod layout;
 pub mod passes;
 pub mod program;
+mod site;
 pub mod text;
 mod uses;
 mod words;
 
 pub use check::check;
+pub use close::close;
+pub use glob::glob_matches;
 pub use passes::{Broken, Options, Prepared, prepare, prepare_watched};

@@ -26,6 +26,7 @@
 //! shift by the width or more gives 0 (signed right shift: the sign). A guarded instruction whose guard is false has
 //! no effect; its operands were computed all the same.
 
+pub use crate::site::{Operand, Part, Placement, SiteKey, SiteValue};
 use nt_diag::Span;
 
 /// A whole probe program.
@@ -35,8 +36,10 @@ pub struct Program {
     pub name: String,
     /// Per-thread registers.
     pub states: Vec<State>,
-    /// Where results go.
+    /// Where records go.
     pub maps: Vec<Map>,
+    /// Where sums go.
+    pub tables: Vec<Table>,
     /// What runs where, in program order.
     pub probes: Vec<Probe>,
     /// Up to where the program is exact; a pass that relies on a limit states it here.
@@ -70,6 +73,10 @@ pub struct StateId(pub u32);
 /// Index into [`Program::maps`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MapId(pub u32);
+
+/// Index into [`Program::tables`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub u32);
 
 /// Index into [`Probe::values`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -120,6 +127,44 @@ pub enum Source {
     Difference(u32, u32),
 }
 
+/// An aggregation: cells of 64 bits, one for each combination of its keys, that devices add to and readers show.
+///
+/// A key is told by the site, by the launch or by the machine, never by a computed value: a site's cell is at a place
+/// known when the kernel is woven, plus the stride of at most one key that is told when it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Its name in the program, without the `@`; empty for `@` alone.
+    pub name: String,
+    /// What is done to a cell.
+    pub func: Func,
+    /// The type of a cell: `U64` or `S64`, and `U64` of a count.
+    pub ty: Type,
+    /// In the order of the program; at most one of them is not a [`Key::Site`].
+    pub keys: Vec<Key>,
+    /// Where it was first named.
+    pub span: Span,
+}
+
+/// What an aggregation does to a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Func {
+    /// `count()`: adds 1.
+    Count,
+    /// `sum(e)`: adds e.
+    Sum,
+}
+
+/// What tells the cells of a table apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// What the site is called: the cell is known when the kernel is woven.
+    Site(SiteKey),
+    /// The unit of the launch that the lane belongs to: as many cells as the launch has of them.
+    Unit(Unit),
+    /// A number below a bound that the machine has; [`Builtin::Cu`] alone for now.
+    Bounded(Builtin),
+}
+
 /// Who runs a probe, and whose slot a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unit {
@@ -165,7 +210,7 @@ pub enum Type {
 pub struct Probe {
     /// Who runs it.
     pub unit: Unit,
-    /// Where. A site that matches twice fires once.
+    /// Where. A site that matches several of them fires once, as the first of those says.
     pub points: Vec<Tracepoint>,
     /// A `bool` value of this probe, its `/predicate/`: lanes in which it is false are not active, so the elected lane
     /// is the lowest in which it holds, and `active` is the mask of those in which it holds. The guards of effects
@@ -191,6 +236,25 @@ pub enum Tracepoint {
     KernelExit {
         /// Which kernels; all of the chosen without one.
         kernel: Option<String>,
+    },
+    /// `inst:CLASS.QUALIFIER:placement`: instructions by what they do.
+    Inst {
+        /// Words of classes and groups (`load`, `access`, `*`), one of which must hold.
+        classes: Vec<String>,
+        /// Words of state spaces, one of which must be the access's, on either side of a copy; empty: any. A space is
+        /// meant, not spelled: a generic access counts where it goes there.
+        spaces: Vec<String>,
+        /// What else must hold: of each list one word (`[["b32", "b64"], ["v4"]]`).
+        quals: Vec<Vec<String>>,
+        /// Where the body stands.
+        placement: Placement,
+    },
+    /// `ptx:"GLOB":placement`: instructions of PTX by their opcode with all its modifiers.
+    Ptx {
+        /// What the opcode must match.
+        glob: String,
+        /// Where the body stands.
+        placement: Placement,
     },
 }
 
@@ -237,6 +301,19 @@ pub enum Op {
     Bits(ValueId),
     /// `c ? a : b`
     Select(ValueId, ValueId, ValueId),
+    /// A number known of the site; a constant after [`crate::close()`].
+    Site(SiteValue),
+    /// A part of the instruction at the site.
+    Operand(Operand),
+    /// Does the instruction have this operand? A constant after [`crate::close()`].
+    Has(Part),
+    /// Does what the site is called match a glob? A constant after [`crate::close()`].
+    Match {
+        /// What is held against the glob.
+        what: SiteKey,
+        /// `*` is anything, `?` one character.
+        glob: String,
+    },
     /// Effect: the state's new value in every active lane.
     WriteState(StateId, ValueId),
     /// Effect: a record of a map, fields by index into [`Map::fields`] (all of them, ascending).
@@ -245,6 +322,13 @@ pub enum Op {
         map: MapId,
         /// A value for each field.
         values: Vec<(u32, ValueId)>,
+    },
+    /// Effect: adds to the table's cell for this site and unit; in a warp probe once, by the elected lane.
+    Aggregate {
+        /// The table.
+        table: TableId,
+        /// What is added, of the table's type; a count has none, and adds 1.
+        value: Option<ValueId>,
     },
 }
 

@@ -14,7 +14,13 @@ impl Op {
     /// Visits the values it uses, which may be replaced.
     pub fn for_each_operand(&mut self, visit: &mut dyn FnMut(&mut ValueId)) {
         match self {
-            Op::Const(_) | Op::Builtin(_) | Op::ReadState(_) => {}
+            Op::Const(_)
+            | Op::Builtin(_)
+            | Op::ReadState(_)
+            | Op::Site(_)
+            | Op::Operand(_)
+            | Op::Has(_)
+            | Op::Match { .. } => {}
             Op::Unary(_, a) | Op::Cast(a) | Op::Bits(a) | Op::WriteState(_, a) => visit(a),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 visit(a);
@@ -25,13 +31,14 @@ impl Op {
                 visit(a);
                 visit(b);
             }
+            Op::Aggregate { value, .. } => value.iter_mut().for_each(visit),
             Op::Save { values, .. } => values.iter_mut().for_each(|(_, value)| visit(value)),
         }
     }
 
     /// Is it an effect, or a state's assignment, rather than a value?
     pub fn is_effect(&self) -> bool {
-        matches!(self, Op::WriteState(..) | Op::Save { .. })
+        matches!(self, Op::WriteState(..) | Op::Save { .. } | Op::Aggregate { .. })
     }
 }
 

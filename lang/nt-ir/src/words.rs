@@ -3,7 +3,9 @@
 //! `Type::U32.word()` is `"u32"` and `Type::from_word("u32")` is `Some(Type::U32)`; the probe language and the files
 //! use the same words, so nothing else spells them.
 
-use crate::program::{BinaryOp, Builtin, CompareOp, Type, UnaryOp, Unit};
+use crate::program::{
+    BinaryOp, Builtin, CompareOp, Func, Operand, Part, Placement, SiteKey, SiteValue, Type, UnaryOp, Unit,
+};
 
 /// Gives an enum `word`, `from_word` and the list of all its members from one table.
 macro_rules! words {
@@ -109,6 +111,93 @@ words! { Builtin {
     Builtin::Launch => Builtin::Launch, "launch";
 }}
 
+words! { Func {
+    Func::Count => Func::Count, "count";
+    Func::Sum => Func::Sum, "sum";
+}}
+
+words! { Placement {
+    Placement::Before => Placement::Before, "before";
+    Placement::After => Placement::After, "after";
+    Placement::Reach => Placement::Reach, "reach";
+}}
+
+words! { SiteKey {
+    SiteKey::Site => SiteKey::Site, "site";
+    SiteKey::Line => SiteKey::Line, "line";
+    SiteKey::Op => SiteKey::Op, "op";
+    SiteKey::Class => SiteKey::Class, "class";
+    SiteKey::Space => SiteKey::Space, "space";
+    SiteKey::Func => SiteKey::Func, "func";
+    SiteKey::Kernel => SiteKey::Kernel, "kernel";
+}}
+
+words! { SiteValue {
+    SiteValue::Width => SiteValue::Width, "width";
+    SiteValue::Elems => SiteValue::Elems, "elems";
+    SiteValue::Macs => SiteValue::Macs, "macs";
+    SiteValue::Line => SiteValue::Line, "line";
+}}
+
+words! { Operand {
+    Operand::Addr => Operand::Addr, "addr";
+    Operand::Bytes => Operand::Bytes, "bytes";
+    Operand::Pred => Operand::Pred, "pred";
+}}
+
+words! { Part {
+    Part::Addr => Part::Addr, "addr";
+    Part::Saddr => Part::Saddr, "saddr";
+    Part::Bytes => Part::Bytes, "bytes";
+    Part::Width => Part::Width, "width";
+    Part::Elems => Part::Elems, "elems";
+    Part::Space => Part::Space, "space";
+    Part::Out => Part::Out, "out";
+    Part::In(1) => Part::In(1), "in1";
+    Part::In(2) => Part::In(2), "in2";
+    Part::In(3) => Part::In(3), "in3";
+    Part::In(4) => Part::In(4), "in4";
+    Part::In(_) => Part::In(5), "in5";
+    Part::Old => Part::Old, "old";
+    Part::Macs => Part::Macs, "macs";
+    Part::Taken => Part::Taken, "taken";
+    Part::Pred => Part::Pred, "pred";
+    Part::Done => Part::Done, "done";
+    Part::Callee => Part::Callee, "callee";
+}}
+
+impl SiteValue {
+    /// The operand that a site must have to tell it; `None` for what every site has.
+    pub fn part(self) -> Option<Part> {
+        match self {
+            SiteValue::Width => Some(Part::Width),
+            SiteValue::Elems => Some(Part::Elems),
+            SiteValue::Macs => Some(Part::Macs),
+            SiteValue::Line => None,
+        }
+    }
+}
+
+impl Operand {
+    /// Its type.
+    pub fn ty(self) -> Type {
+        match self {
+            Operand::Addr => Type::Ptr,
+            Operand::Bytes => Type::U32,
+            Operand::Pred => Type::Bool,
+        }
+    }
+
+    /// It, among all operands.
+    pub fn part(self) -> Part {
+        match self {
+            Operand::Addr => Part::Addr,
+            Operand::Bytes => Part::Bytes,
+            Operand::Pred => Part::Pred,
+        }
+    }
+}
+
 impl Type {
     /// Its width in bits; a `bool` counts as 1.
     pub fn bits(self) -> u32 {
@@ -198,6 +287,12 @@ mod tests {
         }
         for &op in CompareOp::ALL {
             assert_eq!(CompareOp::from_word(op.word()), Some(op));
+        }
+        for &part in Part::ALL {
+            assert_eq!(Part::from_word(part.word()), Some(part));
+        }
+        for &key in SiteKey::ALL {
+            assert_eq!(SiteKey::from_word(key.word()), Some(key));
         }
     }
 

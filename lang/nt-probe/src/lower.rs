@@ -25,6 +25,7 @@ pub(crate) fn lower(program: &checked::Program, name: &str, found: &mut Found) -
         name: name.to_owned(),
         states: program.states.clone(),
         maps: program.maps.clone(),
+        tables: Vec::new(),
         probes: program.probes.iter().map(|probe| lower_probe(probe, &varying)).collect(),
         limits: Vec::new(),
     };

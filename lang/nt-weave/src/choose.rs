@@ -11,6 +11,7 @@
 use crate::Refused;
 use crate::sites::{Found, Point};
 use nt_diag::{Diagnostic, Span};
+use nt_ir::glob_matches;
 use nt_ir::program::{Program, Tracepoint};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::{Kind, Module};
@@ -75,6 +76,18 @@ pub(crate) fn kernels(module: &Module<'_>, chosen: &[usize]) -> impl Iterator<It
     kernels.into_iter()
 }
 
+/// Is there all in the program that can be woven?
+pub(crate) fn program(program: &Program) -> Result<(), Refused> {
+    let is_of_kernels =
+        |point: &Tracepoint| matches!(point, Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. });
+    let points = program.probes.iter().flat_map(|probe| &probe.points);
+    if points.into_iter().all(is_of_kernels) && program.tables.is_empty() {
+        return Ok(());
+    }
+    let message = format!("`{}` probes instructions, or adds up, which is not woven yet", program.name);
+    Err(Box::new(Diagnostic::error("not-yet", Span::at(0), message)))
+}
+
 /// The name of a function.
 pub(crate) fn name(module: &Module<'_>, function: usize) -> String {
     module.functions.get(function).map_or_else(String::new, |f| module.at(f.name).to_owned())
@@ -91,6 +104,7 @@ pub(crate) fn points(module: &Module<'_>, program: &Program, function: usize) ->
             match tracepoint {
                 Tracepoint::KernelEntry { kernel } => point.entry |= wants(kernel),
                 Tracepoint::KernelExit { kernel } => point.exit |= wants(kernel),
+                Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => {}
             }
         }
         if point.entry || point.exit {
@@ -268,51 +282,4 @@ fn is_plain_directive(text: &str) -> bool {
 fn is_block_pragma(text: &str) -> bool {
     let text = text.trim_matches('"');
     matches!(text, "nounroll" | "enable_smem_spilling") || text.starts_with("frequency ")
-}
-
-/// Does the whole of `text` match `glob`, in which `*` stands for anything and `?` for one character?
-pub fn glob_matches(glob: &str, text: &str) -> bool {
-    let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
-    let (mut g, mut t) = (0, 0);
-    // Where to go back to when a match fails: behind the last `*`, one more character swallowed by it. Earlier stars
-    // need no second try, so this is quadratic at worst.
-    let mut retry: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match glob.get(g) {
-            Some('*') => {
-                retry = Some((g + 1, t));
-                g += 1;
-            }
-            Some(&c) if c == '?' || Some(&c) == text.get(t) => (g, t) = (g + 1, t + 1),
-            _ => match retry {
-                Some((star, swallowed)) => {
-                    retry = Some((star, swallowed + 1));
-                    (g, t) = (star, swallowed + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    glob.iter().skip(g).all(|&c| c == '*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn globs() {
-        let matches = |glob: &str, yes: &[&str], no: &[&str]| {
-            yes.iter().for_each(|text| assert!(glob_matches(glob, text), "`{glob}` is to match `{text}`"));
-            no.iter()
-                .for_each(|text| assert!(!glob_matches(glob, text), "`{glob}` is not to match `{text}`"));
-        };
-        matches("gemm", &["gemm"], &["gemm_", "xgemm", ""]);
-        matches("gemm*", &["gemm", "gemm_kernel"], &["xgemm"]);
-        matches("*reduce*", &["reduce", "block_reduce_sum"], &["redce"]);
-        matches("a*b*c", &["abc", "aXbYbZc"], &["ab", "acb"]);
-        matches("k?", &["k1"], &["k", "k12"]);
-        matches("*", &["", "x"], &[]);
-        matches("", &[""], &["x"]);
-    }
 }

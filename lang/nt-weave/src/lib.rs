@@ -30,8 +30,8 @@ use nt_ptx::syntax::Module;
 use nt_ptx::version::Pair;
 use nt_ptx::{Edits, ModuleInfo};
 
-pub use choose::glob_matches;
 pub use context::{Fill, Slot};
+pub use nt_ir::glob_matches;
 pub use prune::prune;
 pub use sites::{Guard, Kind, Site, list_sites, list_sites_of};
 
@@ -119,7 +119,7 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
     let mut next_span = 0;
 
     // What no kernel of this module can get around: a text that is woven already, 32-bit addresses.
-    let prefix = match choose::module(module) {
+    let prefix = match choose::module(module).and_then(|()| choose::program(&probe.program)) {
         Ok(()) => plan::prefix(module),
         Err(why) => {
             woven.text = module.text.to_owned();

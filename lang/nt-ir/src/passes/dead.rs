@@ -7,7 +7,7 @@
 //! state unread = %1
 //! ```
 //!
-//! Wanted are saves, and assignments of states that a wanted value reads; a clock that nobody uses is not read. A probe
+//! Wanted are saves, sums, and assignments of states that a wanted value reads; a clock that nobody uses is not read. A probe
 //! without effects is dropped, a state that is never read too. Maps stay: readers expect them.
 
 use crate::program::{Inst, Op, Probe, Program, StateId, ValueId};
@@ -60,7 +60,7 @@ fn live_states(program: &Program) -> Vec<bool> {
 
 fn is_wanted(inst: &Inst, states: &[bool]) -> bool {
     match inst.op {
-        Op::Save { .. } => true,
+        Op::Save { .. } | Op::Aggregate { .. } => true,
         Op::WriteState(state, _) => states[state.0 as usize],
         _ => false,
     }
@@ -86,8 +86,8 @@ fn live_values(probe: &Probe, states: &[bool]) -> Vec<bool> {
     live
 }
 
-/// Keeps the wanted instructions of a probe and renumbers their values.
-fn sweep(probe: &mut Probe, states: &[bool]) {
+/// Keeps the wanted instructions of a probe and renumbers their values; `states` tells which states are wanted.
+pub(crate) fn sweep(probe: &mut Probe, states: &[bool]) {
     let live = live_values(probe, states);
     let mut numbers = vec![ValueId(0); probe.values.len()];
     let mut values = Vec::new();

@@ -14,7 +14,7 @@
 
 use crate::check::varying_states;
 use crate::eval;
-use crate::program::{BinaryOp, CompareOp, Inst, Op, Probe, Program, Type, UnaryOp, Value, ValueId};
+use crate::program::{BinaryOp, CompareOp, Inst, Op, Operand, Probe, Program, Type, UnaryOp, Value, ValueId};
 
 pub(super) fn run(program: &mut Program) {
     let mut initial: Vec<Option<u64>> = program.states.iter().map(|state| Some(state.init)).collect();
@@ -27,17 +27,23 @@ pub(super) fn run(program: &mut Program) {
     }
     let varying = varying_states(program);
     for probe in &mut program.probes {
-        let code = std::mem::take(&mut probe.code);
-        let count = probe.values.len() as u32;
-        let mut folder = Folder {
-            probe,
-            initial: &initial,
-            varying: &varying,
-            ops: vec![Op::Const(0); count as usize],
-            same: (0..count).map(ValueId).collect(),
-        };
-        folder.fold(code);
+        run_on(probe, &initial, &varying);
     }
+}
+
+/// Folds one probe; `initial` and `varying` are of the program's states, by [`StateId`](crate::program::StateId): the value
+/// of each that is known to have its first, and whether its lanes may differ.
+pub(crate) fn run_on(probe: &mut Probe, initial: &[Option<u64>], varying: &[bool]) {
+    let code = std::mem::take(&mut probe.code);
+    let count = probe.values.len() as u32;
+    let mut folder = Folder {
+        probe,
+        initial,
+        varying,
+        ops: vec![Op::Const(0); count as usize],
+        same: (0..count).map(ValueId).collect(),
+    };
+    folder.fold(code);
 }
 
 /// What an operation comes to.
@@ -85,7 +91,10 @@ impl Folder<'_> {
                     }
                 }
             }
-            self.probe.values[result.0 as usize].uniform = self.is_uniform(&inst.op);
+            // Whether the bytes of an access differ between lanes is known where the classes are, not here.
+            if inst.op != Op::Operand(Operand::Bytes) {
+                self.probe.values[result.0 as usize].uniform = self.is_uniform(&inst.op);
+            }
             self.ops[result.0 as usize] = inst.op.clone();
             self.probe.code.push(inst);
         }
@@ -97,6 +106,7 @@ impl Folder<'_> {
         match op {
             Op::Builtin(builtin) => builtin.is_uniform(),
             Op::ReadState(state) => !self.varying[state.0 as usize],
+            Op::Operand(_) => false,
             other => other.operands().iter().all(|id| self.probe.values[id.0 as usize].uniform),
         }
     }
@@ -140,9 +150,16 @@ impl Folder<'_> {
                 None => Simpler::Not,
             },
             Op::Select(c, a, b) => self.select(c, a, b, ty),
-            Op::Const(_) | Op::Builtin(_) | Op::Bits(_) | Op::WriteState(..) | Op::Save { .. } => {
-                Simpler::Not
-            }
+            Op::Const(_)
+            | Op::Builtin(_)
+            | Op::Bits(_)
+            | Op::Site(_)
+            | Op::Operand(_)
+            | Op::Has(_)
+            | Op::Match { .. }
+            | Op::WriteState(..)
+            | Op::Save { .. }
+            | Op::Aggregate { .. } => Simpler::Not,
         }
     }
 

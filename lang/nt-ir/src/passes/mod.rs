@@ -14,8 +14,8 @@
 //! The program is verified before the first pass and after each.
 
 mod cse;
-mod dead;
-mod fold;
+pub(crate) mod dead;
+pub(crate) mod fold;
 mod narrow_clocks;
 mod narrow_fields;
 mod narrow_values;

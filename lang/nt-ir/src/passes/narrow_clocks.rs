@@ -114,7 +114,7 @@ fn is_set_at_entry(program: &Program, state: StateId) -> bool {
             if inst.guard.is_none() && probe.unit != Unit::Block {
                 entries.extend(probe.points.iter().filter_map(|point| match point {
                     Tracepoint::KernelEntry { kernel } => Some(kernel),
-                    Tracepoint::KernelExit { .. } => None,
+                    _ => None,
                 }));
             }
         }
@@ -122,7 +122,7 @@ fn is_set_at_entry(program: &Program, state: StateId) -> bool {
     let is_read = |probe: &&Probe| probe.code.iter().any(|inst| inst.op == Op::ReadState(state));
     program.probes.iter().filter(is_read).flat_map(|probe| &probe.points).all(|point| match point {
         Tracepoint::KernelExit { kernel } => entries.iter().any(|entry| entry.is_none() || *entry == kernel),
-        Tracepoint::KernelEntry { .. } => false,
+        _ => false,
     })
 }
 

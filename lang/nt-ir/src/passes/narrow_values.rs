@@ -70,7 +70,13 @@ fn whole(probe: &Probe, narrow: &[bool]) -> Vec<bool> {
         });
         let mut needs = |id: ValueId, all: bool| whole[id.0 as usize] |= all;
         match &inst.op {
-            Op::Const(_) | Op::Builtin(_) | Op::ReadState(_) => {}
+            Op::Const(_)
+            | Op::Builtin(_)
+            | Op::ReadState(_)
+            | Op::Site(_)
+            | Op::Operand(_)
+            | Op::Has(_)
+            | Op::Match { .. } => {}
             Op::Unary(_, a) | Op::Bits(a) => needs(*a, result),
             Op::Binary(op, a, b) => match op {
                 BinaryOp::Add
@@ -106,6 +112,7 @@ fn whole(probe: &Probe, narrow: &[bool]) -> Vec<bool> {
                 needs(*b, result);
             }
             Op::WriteState(state, value) => needs(*value, !narrow[state.0 as usize]),
+            Op::Aggregate { value, .. } => value.iter().for_each(|value| needs(*value, true)),
             Op::Save { values, .. } => values.iter().for_each(|(_, value)| needs(*value, true)),
         }
     }

@@ -15,7 +15,7 @@ pub(super) enum Token<'t> {
     Value(u32),
     /// `"…"`: what stands between the quotes, escapes as they are.
     Str(&'t str),
-    /// One character of `:<>{}(),=-.!`
+    /// One character of `:<>{}()[],=-.!@|*`
     Punct(&'t str),
     /// The end of the text.
     End,
@@ -71,9 +71,8 @@ impl<'t> Lexer<'t> {
                 Some(end) => (Some(Token::Str(&rest[1..end])), end + 1),
                 None => return Err(fault(Span::from(start..self.text.len()), "a string without an end")),
             },
-            ':' | '<' | '>' | '{' | '}' | '(' | ')' | ',' | '=' | '-' | '.' | '!' => {
-                (Some(Token::Punct(&rest[..1])), 1)
-            }
+            ':' | '<' | '>' | '{' | '}' | '(' | ')' | '[' | ']' | ',' | '=' | '-' | '.' | '!' | '@' | '|'
+            | '*' => (Some(Token::Punct(&rest[..1])), 1),
             other => (None, other.len_utf8()),
         };
         self.at = start + length;

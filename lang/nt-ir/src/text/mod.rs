@@ -5,11 +5,17 @@
 //! limit launch_cycles 4294967296
 //! map block_sched: array<warp> { end: u64, elapsed: u32, cu: u32 } !12:72
 //!   show { start: u64 = end - elapsed, elapsed: u64 = elapsed, cu: u32 = cu }
+//! table @bytes: sum u64 [block, line]
 //! state start: u32 = 0 !80:105
 //! probe warp kernel:exit where %1 !120:136 {
 //!   %0: u32 = lane
 //!   %1: bool = lt %0, %2
 //!   save block_sched(end = %3, elapsed = %4, cu = %5) if %1 !140:180
+//! }
+//! probe thread inst:load|store.global.v4:reach, ptx:"ld.global.nc*" {
+//!   %0: u32 uniform = operand bytes
+//!   %1: bool uniform = match op "*.f32"
+//!   sum @bytes(%0) if %1
 //! }
 //! ```
 //!
@@ -19,6 +25,7 @@
 
 mod lex;
 mod parse;
+mod parse_sites;
 mod print;
 
 pub use parse::parse;

@@ -5,7 +5,7 @@
 
 use crate::program::{
     BinaryOp, Builtin, Column, CompareOp, Field, Inst, Limit, Map, MapId, Op, Probe, Program, Source, State,
-    StateId, Tracepoint, Type, UnaryOp, Unit, Value, ValueId,
+    StateId, Table, Type, UnaryOp, Unit, Value, ValueId,
 };
 use crate::text::lex::{Lexer, Token};
 use nt_diag::{Diagnostic, Found, Span};
@@ -25,25 +25,26 @@ pub fn parse(text: &str) -> (Option<Program>, Found) {
 }
 
 /// Boxed, so that the many functions that may fail return one word.
-type Parsed<T> = Result<T, Box<Diagnostic>>;
+pub(super) type Parsed<T> = Result<T, Box<Diagnostic>>;
 
 pub(super) fn fault(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("ir-text", span, message))
 }
 
-struct Parser<'t> {
+pub(super) struct Parser<'t> {
     lexer: Lexer<'t>,
     /// The token to be taken next, and its place.
-    next: (Token<'t>, Span),
+    pub(super) next: (Token<'t>, Span),
     states: Vec<State>,
     maps: Vec<Map>,
+    pub(super) tables: Vec<Table>,
 }
 
 impl<'t> Parser<'t> {
     fn new(text: &'t str) -> Parsed<Self> {
         let mut lexer = Lexer::new(text)?;
         let next = lexer.token()?;
-        Ok(Parser { lexer, next, states: Vec::new(), maps: Vec::new() })
+        Ok(Parser { lexer, next, states: Vec::new(), maps: Vec::new(), tables: Vec::new() })
     }
 
     fn program(&mut self) -> Parsed<Program> {
@@ -64,6 +65,11 @@ impl<'t> Parser<'t> {
                     let map = self.map()?;
                     self.maps.push(map);
                 }
+                Token::Word("table") => {
+                    self.take()?;
+                    let table = self.table()?;
+                    self.tables.push(table);
+                }
                 Token::Word("state") => {
                     self.take()?;
                     let state = self.state()?;
@@ -74,12 +80,16 @@ impl<'t> Parser<'t> {
                     probes.push(self.probe()?);
                 }
                 other => {
-                    return Err(fault(span, format!("expected `map`, `state` or `probe`, found {other}")));
+                    return Err(fault(
+                        span,
+                        format!("expected `map`, `table`, `state` or `probe`, found {other}"),
+                    ));
                 }
             }
         }
         let (states, maps) = (std::mem::take(&mut self.states), std::mem::take(&mut self.maps));
-        Ok(Program { name, states, maps, probes, limits })
+        let tables = std::mem::take(&mut self.tables);
+        Ok(Program { name, states, maps, tables, probes, limits })
     }
 
     fn map(&mut self) -> Parsed<Map> {
@@ -172,25 +182,6 @@ impl<'t> Parser<'t> {
         Ok(Probe { unit, points, predicate, values: values.into_values().collect(), code, span })
     }
 
-    fn point(&mut self) -> Parsed<Tracepoint> {
-        self.word("kernel")?;
-        self.punct(":")?;
-        let kernel = match self.next.0 {
-            Token::Str(_) => {
-                let glob = self.string()?;
-                self.punct(":")?;
-                Some(glob)
-            }
-            _ => None,
-        };
-        let (token, span) = self.take()?;
-        match token {
-            Token::Word("entry") => Ok(Tracepoint::KernelEntry { kernel }),
-            Token::Word("exit") => Ok(Tracepoint::KernelExit { kernel }),
-            other => Err(fault(span, format!("expected `entry` or `exit`, found {other}"))),
-        }
-    }
-
     fn inst(&mut self, values: &mut BTreeMap<u32, Value>) -> Parsed<Inst> {
         let mut inst = match self.next {
             (Token::Value(id), span) => {
@@ -245,6 +236,7 @@ impl<'t> Parser<'t> {
                 let (a, b) = self.two()?;
                 Ok(Op::Select(condition, a, b))
             }
+            "site" | "operand" | "has" | "match" => self.asked_of_the_site(word),
             _ => self.builtin(word, span).map(Op::Builtin),
         }
     }
@@ -267,6 +259,7 @@ impl<'t> Parser<'t> {
                 Ok(Op::WriteState(state, self.value()?))
             }
             Token::Word("save") => self.save(),
+            Token::Word("count" | "sum") => self.aggregate(span),
             other => Err(fault(span, format!("expected an instruction, found {other}"))),
         }
     }
@@ -315,7 +308,7 @@ impl<'t> Parser<'t> {
         Ok((a, self.value()?))
     }
 
-    fn value(&mut self) -> Parsed<ValueId> {
+    pub(super) fn value(&mut self) -> Parsed<ValueId> {
         match self.take()? {
             (Token::Value(id), _) => Ok(ValueId(id)),
             (other, span) => Err(fault(span, format!("expected a value, found {other}"))),
@@ -342,7 +335,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `!12:40`, or nothing.
-    fn span(&mut self) -> Parsed<Span> {
+    pub(super) fn span(&mut self) -> Parsed<Span> {
         if !self.eat("!")? {
             return Ok(Span::default());
         }
@@ -364,7 +357,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn string(&mut self) -> Parsed<String> {
+    pub(super) fn string(&mut self) -> Parsed<String> {
         match self.take()? {
             (Token::Str(body), span) => {
                 unquote(body).ok_or_else(|| fault(span, "an escape that this form does not have"))
@@ -373,20 +366,20 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn name(&mut self) -> Parsed<&'t str> {
+    pub(super) fn name(&mut self) -> Parsed<&'t str> {
         match self.take()? {
             (Token::Word(name), _) => Ok(name),
             (other, span) => Err(fault(span, format!("expected a name, found {other}"))),
         }
     }
 
-    fn known<T>(&mut self, what: &str, from_word: fn(&str) -> Option<T>) -> Parsed<T> {
+    pub(super) fn known<T>(&mut self, what: &str, from_word: fn(&str) -> Option<T>) -> Parsed<T> {
         let (token, span) = self.take()?;
         let known = if let Token::Word(word) = token { from_word(word) } else { None };
         known.ok_or_else(|| fault(span, format!("expected {what}, found {token}")))
     }
 
-    fn word(&mut self, word: &str) -> Parsed<()> {
+    pub(super) fn word(&mut self, word: &str) -> Parsed<()> {
         let (token, span) = self.take()?;
         match token == Token::Word(word) {
             true => Ok(()),
@@ -394,7 +387,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn punct(&mut self, punct: &str) -> Parsed<()> {
+    pub(super) fn punct(&mut self, punct: &str) -> Parsed<()> {
         let (token, span) = (self.next.0, self.next.1);
         match self.eat(punct)? {
             true => Ok(()),
@@ -402,7 +395,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn eat(&mut self, punct: &str) -> Parsed<bool> {
+    pub(super) fn eat(&mut self, punct: &str) -> Parsed<bool> {
         let eats = self.next.0 == Token::Punct(punct);
         if eats {
             self.take()?;
@@ -410,7 +403,7 @@ impl<'t> Parser<'t> {
         Ok(eats)
     }
 
-    fn take(&mut self) -> Parsed<(Token<'t>, Span)> {
+    pub(super) fn take(&mut self) -> Parsed<(Token<'t>, Span)> {
         let next = self.lexer.token()?;
         Ok(std::mem::replace(&mut self.next, next))
     }

@@ -1,7 +1,8 @@
 //! Program to text.
 
 use crate::program::{
-    Column, Inst, Map, MapId, Op, Probe, Program, Source, State, StateId, Tracepoint, Type, ValueId,
+    Column, Inst, Key, Map, MapId, Op, Placement, Probe, Program, Source, State, StateId, Table, TableId,
+    Tracepoint, Type, ValueId,
 };
 use nt_diag::Span;
 use std::fmt::{self, Write};
@@ -40,6 +41,9 @@ impl<'p> Printer<'p> {
         for map in &program.maps {
             self.map(map)?;
         }
+        for table in &program.tables {
+            self.table(table)?;
+        }
         for state in &program.states {
             self.state(state)?;
         }
@@ -68,6 +72,20 @@ impl<'p> Printer<'p> {
         Ok(())
     }
 
+    fn table(&mut self, table: &Table) -> fmt::Result {
+        write!(self.out, "table @{}: {} {} [", table.name, table.func.word(), table.ty.word())?;
+        for (i, key) in table.keys.iter().enumerate() {
+            let word = match key {
+                Key::Site(key) => key.word(),
+                Key::Unit(unit) => unit.word(),
+                Key::Bounded(builtin) => builtin.word(),
+            };
+            write!(self.out, "{}{word}", if i == 0 { "" } else { ", " })?;
+        }
+        self.out.push(']');
+        self.end_line(table.span)
+    }
+
     fn column(&mut self, map: &Map, column: &Column) -> fmt::Result {
         let field = |index: u32| map.fields.get(index as usize).map_or("?", |field| &field.name);
         write!(self.out, "{}: {} = ", column.name, column.ty.word())?;
@@ -87,14 +105,7 @@ impl<'p> Printer<'p> {
         write!(self.out, "probe {}", probe.unit.word())?;
         for (i, point) in probe.points.iter().enumerate() {
             self.out.push_str(if i == 0 { " " } else { ", " });
-            let (kernel, event) = match point {
-                Tracepoint::KernelEntry { kernel } => (kernel, "entry"),
-                Tracepoint::KernelExit { kernel } => (kernel, "exit"),
-            };
-            match kernel {
-                Some(glob) => write!(self.out, "kernel:{}:{event}", quote(glob))?,
-                None => write!(self.out, "kernel:{event}")?,
-            }
+            self.point(point)?;
         }
         if let Some(ValueId(value)) = probe.predicate {
             write!(self.out, " where %{value}")?;
@@ -106,6 +117,43 @@ impl<'p> Printer<'p> {
         }
         self.out.push_str("}\n");
         Ok(())
+    }
+
+    fn point(&mut self, point: &Tracepoint) -> fmt::Result {
+        match point {
+            Tracepoint::KernelEntry { kernel } => self.kernel(kernel.as_deref(), "entry"),
+            Tracepoint::KernelExit { kernel } => self.kernel(kernel.as_deref(), "exit"),
+            Tracepoint::Inst { classes, spaces, quals, placement } => {
+                write!(self.out, "inst:{}", classes.join("|"))?;
+                if !(spaces.is_empty() && quals.is_empty()) {
+                    // `*` is any space, so that what follows is no space.
+                    let spaces = if spaces.is_empty() { "*".to_owned() } else { spaces.join("|") };
+                    write!(self.out, ".{spaces}")?;
+                }
+                for qual in quals {
+                    write!(self.out, ".{}", qual.join("|"))?;
+                }
+                self.placement(*placement)
+            }
+            Tracepoint::Ptx { glob, placement } => {
+                write!(self.out, "ptx:{}", quote(glob))?;
+                self.placement(*placement)
+            }
+        }
+    }
+
+    fn kernel(&mut self, kernel: Option<&str>, event: &str) -> fmt::Result {
+        match kernel {
+            Some(glob) => write!(self.out, "kernel:{}:{event}", quote(glob)),
+            None => write!(self.out, "kernel:{event}"),
+        }
+    }
+
+    fn placement(&mut self, placement: Placement) -> fmt::Result {
+        match placement {
+            Placement::Before => Ok(()),
+            other => write!(self.out, ":{}", other.word()),
+        }
     }
 
     fn inst(&mut self, probe: &Probe, inst: &Inst) -> fmt::Result {
@@ -129,6 +177,11 @@ impl<'p> Printer<'p> {
             Op::Cast(a) => self.operation("cast", &[*a])?,
             Op::Bits(a) => self.operation("bits", &[*a])?,
             Op::Select(c, a, b) => self.operation("select", &[*c, *a, *b])?,
+            Op::Site(value) => write!(self.out, "site {}", value.word())?,
+            Op::Operand(operand) => write!(self.out, "operand {}", operand.word())?,
+            Op::Has(part) => write!(self.out, "has {}", part.word())?,
+            Op::Match { what, glob } => write!(self.out, "match {} {}", what.word(), quote(glob))?,
+            Op::Aggregate { table, value } => self.aggregate(*table, *value)?,
             Op::WriteState(state, a) => write!(self.out, "state {} = %{}", self.state_name(*state), a.0)?,
             Op::Save { map, values } => self.save(*map, values)?,
         }
@@ -157,6 +210,17 @@ impl<'p> Printer<'p> {
         }
         self.out.push(')');
         Ok(())
+    }
+
+    /// `count @issued`, `sum @bytes(%3)`
+    fn aggregate(&mut self, id: TableId, value: Option<ValueId>) -> fmt::Result {
+        let table = self.program.tables.get(id.0 as usize);
+        let (word, name) = table.map_or(("sum", "?"), |table| (table.func.word(), &table.name));
+        write!(self.out, "{word} @{name}")?;
+        match value {
+            Some(ValueId(value)) => write!(self.out, "(%{value})"),
+            None => Ok(()),
+        }
     }
 
     fn state_name(&self, id: StateId) -> &'p str {

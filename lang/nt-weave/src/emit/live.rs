@@ -53,6 +53,15 @@ fn uses(op: &Op) -> [Option<ValueId>; 3] {
         Op::Unary(_, a) | Op::Cast(a) | Op::Bits(a) => [Some(a), None, None],
         Op::Binary(_, a, b) | Op::Compare(_, a, b) => [Some(a), Some(b), None],
         Op::Select(c, a, b) => [Some(c), Some(a), Some(b)],
-        Op::Const(_) | Op::Builtin(_) | Op::ReadState(_) | Op::WriteState(..) | Op::Save { .. } => [None; 3],
+        Op::Const(_)
+        | Op::Builtin(_)
+        | Op::ReadState(_)
+        | Op::Site(_)
+        | Op::Operand(_)
+        | Op::Has(_)
+        | Op::Match { .. }
+        | Op::WriteState(..)
+        | Op::Save { .. }
+        | Op::Aggregate { .. } => [None; 3],
     }
 }

@@ -48,8 +48,11 @@ impl<'a> Span<'a> {
                 let (c, a, b) = (self.value(p, c)?, self.value(p, a)?, self.value(p, b)?);
                 Ok(self.select(ty, c, a, b))
             }
-            Op::ReadState(_) | Op::WriteState(..) | Op::Save { .. } => {
+            Op::ReadState(_) | Op::WriteState(..) | Op::Save { .. } | Op::Aggregate { .. } => {
                 Err("its program reads a state too late".into())
+            }
+            Op::Site(_) | Op::Operand(_) | Op::Has(_) | Op::Match { .. } => {
+                Err("probes that ask for parts of instructions are not woven yet".into())
             }
         }
     }

@@ -193,6 +193,7 @@ fn program(name: &str, mut b: Builder) -> Program {
         name: name.into(),
         states: Vec::new(),
         maps: vec![map],
+        tables: Vec::new(),
         probes: vec![Probe {
             unit: Unit::Thread,
             points: vec![Tracepoint::KernelEntry { kernel: None }],
