@@ -11,12 +11,9 @@
 //! thread and the launching one fight over the driver's lock (11 µs a launch instead of 4), and a program that goes idle
 //! must not leave its last launches behind. Two batches are under way at a time.
 //!
-//! A stage is memory of our own, registered with the driver, so it can be read after the driver is gone. The word in it
-//! is written by the device after copy and clear; where the device cannot, an event is asked instead. All calls of this
-//! thread are made in relaxed capture mode, so that no capture of the program's breaks.
+//! All calls of this thread are made in relaxed capture mode, so that no capture of the program's breaks.
 
 use std::collections::VecDeque;
-use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
@@ -28,8 +25,9 @@ use crate::driver::{self, Driver, NOT_READY, Relaxed};
 use crate::pool::{self, Context, FREE, LAUNCHED, Launched, Pool};
 use crate::process::{Process, lock};
 use crate::quiet::{SignalsBlocked, planned_panic};
+use crate::stage::{Failure, Stage, check};
 use crate::time::{self, now_ns};
-use crate::{Code, Opaque, kernel, notes, process};
+use crate::{kernel, notes, process};
 
 /// Launches that close a batch.
 const BATCH: usize = 16;
@@ -172,11 +170,13 @@ struct Batch {
 }
 
 /// A launch in a batch.
-struct Fetched {
-    slot: usize,
-    launched: Launched,
+pub(crate) struct Fetched {
+    /// Its slot in the pool.
+    pub(crate) slot: usize,
+    /// What it is.
+    pub(crate) launched: Launched,
     /// Where its segment lies in the stage; `None` if the twin did not run.
-    at: Option<usize>,
+    pub(crate) at: Option<usize>,
 }
 
 impl Work {
@@ -306,161 +306,6 @@ impl Work {
         self.under_way.push_back(Batch { launches, stage, begun_ns: now_ns() });
         Ok(Next::Now)
     }
-}
-
-/// A call of the driver that failed.
-#[derive(Debug)]
-struct Failure {
-    call: &'static str,
-    code: Code,
-}
-
-fn check(call: &'static str, code: Code) -> Result<(), Failure> {
-    if code == 0 { Ok(()) } else { Err(Failure { call, code }) }
-}
-
-/// Host memory that copies go to, with the word that says that they are there.
-struct Stage {
-    /// [`Stage::PAGE`] bytes, of which the first eight are the word, then `len` bytes.
-    memory: *mut c_void,
-    len: usize,
-    /// The word's device address.
-    word: u64,
-    /// What it said last, or will say next.
-    value: u64,
-    /// Stands for the word where the device cannot write one.
-    event: Option<Opaque>,
-}
-
-impl Stage {
-    const PAGE: usize = 4096;
-
-    fn new(driver: &Driver, len: usize) -> Result<Stage, Failure> {
-        const DEVICE_MAP: u32 = 2;
-        const DISABLE_TIMING: u32 = 2;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // Shared, so that a fork leaves these pages where the device knows them to be.
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: new memory.
-        let memory = unsafe { libc::mmap(std::ptr::null_mut(), Self::PAGE + len, protection, flags, -1, 0) };
-        if memory == libc::MAP_FAILED {
-            return Err(Failure { call: "mmap", code: 2 });
-        }
-        let mut stage = Stage { memory, len, word: 0, value: 0, event: None };
-        // SAFETY: memory that was just made, and an address to write.
-        unsafe {
-            libc::madvise(memory, Self::PAGE + len, libc::MADV_DONTFORK);
-            check("cuMemHostRegister", (driver.cuMemHostRegister_v2)(memory, Self::PAGE + len, DEVICE_MAP))?;
-            let code = (driver.cuMemHostGetDevicePointer_v2)(&raw mut stage.word, memory, 0);
-            check("cuMemHostGetDevicePointer", code)?;
-        }
-        if driver.write_value.or(driver.write_value_first).is_none() {
-            stage.event = Some(new_event(driver, DISABLE_TIMING)?);
-        }
-        Ok(stage)
-    }
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Makes the calls of a batch in our stream; returns what the word will say.
-    fn fetch(&mut self, driver: &Driver, pool: &Pool, launches: &[Fetched]) -> Result<u64, Failure> {
-        let used: Vec<(&Fetched, usize)> =
-            launches.iter().filter_map(|fetched| Some((fetched, fetched.at?))).collect();
-        for (i, (fetched, _)) in used.iter().enumerate() {
-            // A later launch that stands behind this one in the same stream waits for it already.
-            let order = fetched.launched.order;
-            if used.iter().skip(i + 1).any(|(later, _)| later.launched.order == order) {
-                continue;
-            }
-            if let Some(slot) = pool.slots.get(fetched.slot) {
-                // SAFETY: our stream, and our event, recorded by the launching thread.
-                check("cuStreamWaitEvent", unsafe {
-                    (driver.cuStreamWaitEvent)(pool.stream, slot.event, 0)
-                })?;
-            }
-        }
-        // Segments that lie side by side, as they do but for the ring's end, leave in one copy.
-        let mut runs: Vec<(u64, usize, usize)> = Vec::new();
-        for (fetched, at) in used {
-            let segment = fetched.launched.segment;
-            match runs.last_mut() {
-                Some((offset, _, len)) if *offset + *len as u64 == segment.offset => {
-                    *len += segment.len as usize;
-                }
-                _ => runs.push((segment.offset, at, segment.len as usize)),
-            }
-        }
-        for &(offset, at, len) in &runs {
-            let to = self.memory.wrapping_byte_add(Self::PAGE + at);
-            // SAFETY: `len` bytes of the pool, to a part of the stage that holds as many.
-            let code = unsafe { (driver.cuMemcpyDtoHAsync_v2)(to, pool.base + offset, len, pool.stream) };
-            check("cuMemcpyDtoHAsync", code)?;
-        }
-        for &(offset, _, len) in &runs {
-            // SAFETY: as above; segments are multiples of four bytes.
-            let code = unsafe { (driver.cuMemsetD32Async)(pool.base + offset, 0, len / 4, pool.stream) };
-            check("cuMemsetD32Async", code)?;
-        }
-        self.value += 1;
-        if let (None, Some(write)) = (self.event, driver.write_value.or(driver.write_value_first)) {
-            // SAFETY: the word's own address.
-            let code = unsafe { write(pool.stream, self.word, self.value, 0) };
-            if code == 0 {
-                return Ok(self.value);
-            }
-            // A device without 64-bit stream memory operations says so here.
-            self.event = Some(new_event(driver, 2)?);
-        }
-        if let Some(event) = self.event {
-            // SAFETY: our own event and stream.
-            check("cuEventRecord", unsafe { (driver.cuEventRecord)(event, pool.stream) })?;
-        }
-        Ok(self.value)
-    }
-
-    /// Whether the copies up to that value are there. What they hold may be read afterwards.
-    fn done(&self, driver: &Driver, value: u64) -> Result<bool, Failure> {
-        if let Some(event) = self.event {
-            // SAFETY: our own event.
-            return match unsafe { (driver.cuEventQuery)(event) } {
-                0 => Ok(true),
-                NOT_READY => Ok(false),
-                code => Err(Failure { call: "cuEventQuery", code }),
-            };
-        }
-        // SAFETY: the first eight bytes, aligned, which only the device writes.
-        let word = unsafe { &*self.memory.cast::<AtomicU64>() };
-        Ok(word.load(Ordering::Acquire) == value)
-    }
-
-    /// `len` bytes that a copy has brought.
-    fn bytes(&self, at: usize, len: usize) -> &[u8] {
-        if at.checked_add(len).is_none_or(|end| end > self.len) {
-            return &[];
-        }
-        // SAFETY: they lie inside, and nothing writes them until the next `fetch`, which borrows mutably.
-        unsafe { std::slice::from_raw_parts(self.memory.cast::<u8>().wrapping_add(Self::PAGE + at), len) }
-    }
-
-    fn release(self, driver: &Driver) {
-        // SAFETY: no copy is under way, and nobody has a slice.
-        unsafe {
-            (driver.cuMemHostUnregister)(self.memory);
-            libc::munmap(self.memory, Self::PAGE + self.len);
-            if let Some(event) = self.event {
-                (driver.cuEventDestroy_v2)(event);
-            }
-        }
-    }
-}
-
-fn new_event(driver: &Driver, flags: u32) -> Result<Opaque, Failure> {
-    let mut event = std::ptr::null_mut();
-    // SAFETY: writes one handle.
-    check("cuEventCreate", unsafe { (driver.cuEventCreate)(&raw mut event, flags) })?;
-    Ok(event)
 }
 
 /// Writes the frames of a batch.

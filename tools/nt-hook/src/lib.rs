@@ -9,7 +9,7 @@
 //! exec              into its children                                handles   CUfunction -> kernel
 //! image, load       modules: what is in them, whose are the kernels  parent    the talk with nt-run
 //! prepare           a selected kernel's first launch                 launch    each further one
-//! ring, pool        device memory for what probes save               collect   the thread that fetches it
+//! ring, pool, stage memory for what probes save                      collect   the thread that fetches it
 //! trace             the file                                         exit      the ways out
 //! ```
 //!
@@ -38,6 +38,7 @@ mod prepare;
 mod process;
 mod quiet;
 mod ring;
+mod stage;
 mod table;
 mod tally;
 mod time;
