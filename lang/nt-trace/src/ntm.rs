@@ -5,7 +5,7 @@
 //! frame, so that a trace needs nothing else to be read.
 //!
 //! ```text
-//! { "schema": 1, "tool": "0.1.0", "probe": { "name": "block_sched", "hash": "9f…" }, "original": "51…",
+//! { "schema": 2, "tool": "0.1.0", "probe": { "name": "block_sched", "hash": "9f…" }, "original": "51…",
 //!   "target": "sm_90", "woven_bytes": 4711, "kernels": [ { "name": "fill_blocks", … } ], "refused": [] }
 //! ```
 //!
@@ -18,7 +18,7 @@ mod convert;
 use serde::{Deserialize, Serialize};
 
 /// Raised with every change of the structs here that an older reader would misread.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// A whole manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub struct Refused {
 }
 
 /// A kernel with probes in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Kernel {
     /// Its mangled name.
     pub name: String,
@@ -68,8 +68,14 @@ pub struct Kernel {
     pub params: Vec<Param>,
     /// The context block.
     pub context: Context,
-    /// One a map of the probe, in its order: a data frame's `map` counts these.
+    /// One a map of the probe, in its order: a data frame's `map` counts these, and then the tables.
     pub maps: Vec<Map>,
+    /// One a table of the probe, in its order.
+    pub tables: Vec<Table>,
+    /// Variables that the woven kernel shares with the original's module. A module that was woven as a whole has none.
+    pub pins: Vec<Pin>,
+    /// Variables of constant memory that it has copies of.
+    pub constants: Vec<Constant>,
     /// Where something was put in.
     pub sites: Vec<Site>,
     /// Up to where the records are exact.
@@ -90,7 +96,7 @@ pub struct Param {
 }
 
 /// The parameter that is appended: a block of 8-byte words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Context {
     /// Bytes; a multiple of 8.
     pub size: u32,
@@ -114,14 +120,14 @@ pub struct ContextSlot {
 pub enum Fill {
     /// Always 0: the woven text relies on it.
     Zero,
-    /// The device address of this launch's part of a map.
+    /// The device address of this launch's part of a map, or of a persistent table.
     Base {
-        /// Index into [`Kernel::maps`].
+        /// Index into [`Kernel::maps`] and, counted on behind them, [`Kernel::tables`].
         map: u32,
     },
     /// How many units that part has room for.
     Capacity {
-        /// Index into [`Kernel::maps`].
+        /// As of [`Fill::Base`].
         map: u32,
     },
     /// The number of the launch, counted a process from 0.
@@ -147,6 +153,77 @@ pub struct Map {
     pub columns: Vec<Column>,
 }
 
+/// Where an aggregation's cells lie: those of unit `n` from `n·stride` on, 8 bytes each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// Its name in the probe, without the `@`; may be empty.
+    pub name: String,
+    /// What its cells are.
+    pub func: Func,
+    /// What a cell holds: `u64` or `s64`.
+    #[serde(rename = "type")]
+    pub ty: Type,
+    /// Who has cells of its own. Multiprocessors' are copies, which a reader adds up, unless [`KeyKind::Cu`] is a key.
+    pub unit: Unit,
+    /// Does it outlive launches? Its data frames name none, then.
+    pub persistent: bool,
+    /// Bytes a unit takes, a multiple of 8.
+    pub stride: u32,
+    /// In the order of the probe.
+    pub keys: Vec<Key>,
+    /// The cells of a unit: for each, a text for every key that the site tells, in their order.
+    pub cells: Vec<Vec<String>>,
+}
+
+/// How what is aggregated comes together in a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Func {
+    /// How often.
+    Count,
+    /// The sum of the values, modulo 2⁶⁴.
+    Sum,
+}
+
+/// A key of an aggregation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// What tells it.
+    pub kind: KeyKind,
+    /// Its word in the language: `op`, `block`.
+    pub name: String,
+}
+
+/// What tells a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyKind {
+    /// The site: a text of [`Table::cells`].
+    Site,
+    /// The index of the unit, which is a thread, a warp or a block.
+    Unit,
+    /// The index of the unit, which is a multiprocessor.
+    Cu,
+}
+
+/// A variable that the woven kernel reaches through a table of addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// Its name in the original.
+    pub symbol: String,
+    /// Which entry of the table its address goes to.
+    pub index: u32,
+}
+
+/// A variable of constant memory, copied from the original's before each launch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Constant {
+    /// Its name, in both modules.
+    pub symbol: String,
+    /// Bytes it takes.
+    pub size: u64,
+}
+
 /// Whose slot a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -157,6 +234,8 @@ pub enum Unit {
     Warp,
     /// A thread block.
     Block,
+    /// A multiprocessor of the device: tables alone have them.
+    Sm,
 }
 
 /// What is stored in memory, little-endian.
@@ -287,7 +366,7 @@ pub struct Resources {
 /// Why bytes are no manifest that this version reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No JSON, or not of this shape: `{"schema": 1`.
+    /// No JSON, or not of this shape: `{"schema": 2`.
     #[error("not a manifest: {0}")]
     Json(String),
     /// Another version wrote it: `{"schema": 99, …}`.

@@ -19,7 +19,10 @@ fn small() -> Vec<Vec<u8>> {
         }),
         writer.frame(&Kernel { id: 3, arch: 90, name: "fill".to_owned(), manifest: Vec::new() }),
         writer.frame(&Launch { number: 5, kernel: 3, grid: [1; 3], block: [32, 1, 1], ..Launch::default() }),
-        writer.data(&Data { launch: 5, map: 0, units: 6, capacity: 16, bytes: 100 }, &data),
+        writer.data(
+            &Data { launch: 5, kernel: 3, units: 6, capacity: 16, bytes: 100, ..Data::default() },
+            &data,
+        ),
         writer.frame(&Note { text: "one word".to_owned() }),
         writer.frame(&End { launches: 1, probed: 1, collected: 1 }),
     ]
@@ -204,7 +207,7 @@ fn a_trace_in_the_data_of_a_trace_is_data() {
     let inner = small().concat();
     let mut writer = FileWriter::new();
     let mut bytes = writer.frame(&Start { protocol: PROTOCOL, ..Start::default() });
-    let fixed = Data { launch: 0, map: 0, units: 1, capacity: 16, bytes: inner.len() as u64 };
+    let fixed = Data { units: 1, capacity: 16, bytes: inner.len() as u64, ..Data::default() };
     bytes.extend(writer.data(&fixed, &inner));
     bytes.extend(writer.frame(&End::default()));
     assert_eq!(read(&bytes), (vec![0, 1, 2], vec![]));

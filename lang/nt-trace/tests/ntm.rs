@@ -4,9 +4,39 @@
 
 use nt_trace::Manifest;
 use nt_trace::ntm::{
-    Column, Context, ContextSlot, Error, Field, Fill, Kernel, Limits, Map, Param, Presence, Probe, Refused,
-    Resources, SCHEMA, Site, Source, Type, Unit,
+    Column, Constant, Context, ContextSlot, Error, Field, Fill, Func, Kernel, Key, KeyKind, Limits, Map,
+    Param, Pin, Presence, Probe, Refused, Resources, SCHEMA, Site, Source, Table, Type, Unit,
 };
+
+/// `@bytes[line, op] = sum(bytes)`, at two sites.
+fn bytes_by_op() -> Table {
+    let key = |name: &str| Key { kind: KeyKind::Site, name: name.to_owned() };
+    let cell = |texts: [&str; 2]| texts.map(str::to_owned).to_vec();
+    Table {
+        name: "bytes".to_owned(),
+        func: Func::Sum,
+        ty: Type::U64,
+        unit: Unit::Sm,
+        persistent: true,
+        stride: 16,
+        keys: vec![key("line"), key("op")],
+        cells: vec![cell(["a.cu:12", "ld.global.f32"]), cell(["a.cu:13", "st.global.f32"])],
+    }
+}
+
+/// `@[block] = count()`
+fn by_block() -> Table {
+    Table {
+        name: String::new(),
+        func: Func::Count,
+        ty: Type::U64,
+        unit: Unit::Block,
+        persistent: false,
+        stride: 8,
+        keys: vec![Key { kind: KeyKind::Unit, name: "block".to_owned() }],
+        cells: vec![vec![]],
+    }
+}
 
 /// block_sched in a kernel of two parameters.
 fn example() -> Manifest {
@@ -32,6 +62,9 @@ fn example() -> Manifest {
             ],
         },
         maps: vec![map],
+        tables: vec![bytes_by_op(), by_block()],
+        pins: vec![Pin { symbol: "total".to_owned(), index: 0 }],
+        constants: vec![Constant { symbol: "weights".to_owned(), size: 256 }],
         sites: vec![Site {
             id: 1,
             kind: "kernel:exit".to_owned(),
@@ -58,7 +91,7 @@ fn example() -> Manifest {
 }
 
 /// What `docs/formats.md` promises, key by key.
-const TEXT: &str = r#"{"schema":1,"tool":"0.1.0","probe":{"name":"block_sched","hash":"9f"},"original":"51","target":"sm_90","woven_bytes":4711,"kernels":[{"name":"fill","params":[{"offset":0,"size":8},{"offset":8,"size":4}],"context":{"size":24,"slots":[{"offset":0,"fill":"zero"},{"offset":8,"fill":"base","map":0},{"offset":16,"fill":"capacity","map":0}]},"maps":[{"name":"block_sched","unit":"warp","columnar":false,"stride":16,"fields":[{"name":"end","type":"u64","offset":0,"size":8},{"name":"cu","type":"u32","offset":12,"size":4}],"presence":{"bit":{"field":1,"bit":31}},"columns":[{"name":"cu","type":"u32","source":{"field":1}}]}],"sites":[{"id":1,"kind":"kernel:exit","opcode":"ret","line":41,"column":2,"file":null,"source_line":null}],"limits":{"launch_cycles":4294967296},"before":null,"after":{"registers":10,"spill_stores":0,"spill_loads":0,"shared":0,"stack":0}}],"refused":[]}"#;
+const TEXT: &str = r#"{"schema":2,"tool":"0.1.0","probe":{"name":"block_sched","hash":"9f"},"original":"51","target":"sm_90","woven_bytes":4711,"kernels":[{"name":"fill","params":[{"offset":0,"size":8},{"offset":8,"size":4}],"context":{"size":24,"slots":[{"offset":0,"fill":"zero"},{"offset":8,"fill":"base","map":0},{"offset":16,"fill":"capacity","map":0}]},"maps":[{"name":"block_sched","unit":"warp","columnar":false,"stride":16,"fields":[{"name":"end","type":"u64","offset":0,"size":8},{"name":"cu","type":"u32","offset":12,"size":4}],"presence":{"bit":{"field":1,"bit":31}},"columns":[{"name":"cu","type":"u32","source":{"field":1}}]}],"tables":[{"name":"bytes","func":"sum","type":"u64","unit":"sm","persistent":true,"stride":16,"keys":[{"kind":"site","name":"line"},{"kind":"site","name":"op"}],"cells":[["a.cu:12","ld.global.f32"],["a.cu:13","st.global.f32"]]},{"name":"","func":"count","type":"u64","unit":"block","persistent":false,"stride":8,"keys":[{"kind":"unit","name":"block"}],"cells":[[]]}],"pins":[{"symbol":"total","index":0}],"constants":[{"symbol":"weights","size":256}],"sites":[{"id":1,"kind":"kernel:exit","opcode":"ret","line":41,"column":2,"file":null,"source_line":null}],"limits":{"launch_cycles":4294967296},"before":null,"after":{"registers":10,"spill_stores":0,"spill_loads":0,"shared":0,"stack":0}}],"refused":[]}"#;
 
 #[test]
 fn the_text_is_the_documented_one() {
@@ -66,7 +99,7 @@ fn the_text_is_the_documented_one() {
     assert_eq!(example().entry("spin"), None);
     let pretty = example().to_json();
     assert!(
-        pretty.starts_with("{\n  \"schema\": 1,\n  \"tool\": \"0.1.0\",\n") && pretty.ends_with("}\n"),
+        pretty.starts_with("{\n  \"schema\": 2,\n  \"tool\": \"0.1.0\",\n") && pretty.ends_with("}\n"),
         "{pretty}"
     );
 }
@@ -130,7 +163,9 @@ fn what_contradicts_itself_is_refused() {
         r#"{"name":"cu","type":"f32","source""#,
         &format!("{map}column `cu`: a f32 cannot be had of what is stored"),
     );
-    check(r#""base","map":0"#, r#""base","map":1"#, "kernel `fill`: the context names map 1 of 1");
+    // Maps and tables are counted together.
+    check(r#""base","map":0"#, r#""base","map":3"#, "kernel `fill`: the context names map 3 of 3");
+    check(r#""unit":"warp""#, r#""unit":"sm""#, &format!("{map}records of multiprocessors"));
     check(
         r#""offset":16,"fill""#,
         r#""offset":24,"fill""#,
@@ -140,6 +175,33 @@ fn what_contradicts_itself_is_refused() {
         r#""offset":16,"fill""#,
         r#""offset":12,"fill""#,
         "kernel `fill`: slot at 12 of a context of 24 bytes",
+    );
+}
+
+#[test]
+fn tables_that_contradict_themselves_are_refused() {
+    let check = |from: &str, to: &str, expected: &str| {
+        let text = TEXT.replacen(from, to, 1);
+        assert_ne!(text, TEXT, "{from}");
+        assert_eq!(Manifest::parse(text.as_bytes()), Err(Error::Unsound(expected.to_owned())));
+    };
+    check(r#""type":"u64","unit":"sm""#, r#""type":"f64","unit":"sm""#, "table `@bytes`: cells of type f64");
+    check(r#""stride":16,"keys""#, r#""stride":8,"keys""#, "table `@bytes`: 2 cells in 8 bytes");
+    check(r#""stride":16,"keys""#, r#""stride":20,"keys""#, "table `@bytes`: 2 cells in 20 bytes");
+    check(r#","st.global.f32"]"#, "]", "table `@bytes`: cell 1 does not have 2 texts");
+    let keys =
+        |table: &str, unit: &str| format!("table `@{table}`: its keys do not go with cells of a {unit}");
+    check(r#""unit":"sm""#, r#""unit":"warp""#, &keys("bytes", "warp"));
+    check(r#""unit":"block","pers"#, r#""unit":"sm","pers"#, &keys("", "sm"));
+    check(r#""kind":"unit","name":"block""#, r#""kind":"unit","name":"warp""#, &keys("", "block"));
+    check(r#""kind":"unit","name":"block""#, r#""kind":"cu","name":"cu""#, &keys("", "block"));
+    check(r#"[{"kind":"unit","name":"block"}]"#, "[]", &keys("", "block"));
+    let twice = r#"[{"kind":"unit","name":"block"},{"kind":"unit","name":"block"}]"#;
+    check(r#"[{"kind":"unit","name":"block"}]"#, twice, &keys("", "block"));
+    check(
+        r#""persistent":false"#,
+        r#""persistent":true"#,
+        "table `@`: cells of a block cannot outlive a launch",
     );
 }
 
@@ -168,6 +230,7 @@ fn the_hook_gets_what_the_manifest_says() {
     use nt_wire::message;
     let twin = example().kernels[0].twin(17, vec![1]);
     let slot = |offset, fill| message::Slot { offset, fill };
+    let shape = |unit, stride, persistent| message::MapShape { unit, stride, persistent };
     assert_eq!(
         twin,
         message::Twin {
@@ -179,7 +242,13 @@ fn the_hook_gets_what_the_manifest_says() {
                 slot(8, message::Fill::Base(0)),
                 slot(16, message::Fill::Capacity(0)),
             ],
-            maps: vec![message::MapShape { unit: message::Unit::Warp, stride: 16 }],
+            maps: vec![
+                shape(message::Unit::Warp, 16, false),
+                shape(message::Unit::Sm, 16, true),
+                shape(message::Unit::Block, 8, false),
+            ],
+            pins: vec![message::Pin { symbol: "total".to_owned(), index: 0 }],
+            constants: vec![message::Constant { symbol: "weights".to_owned(), size: 256 }],
             manifest: vec![1],
         }
     );

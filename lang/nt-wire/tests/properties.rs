@@ -54,8 +54,7 @@ fn twin() -> impl Strategy<Value = message::Twin> {
     let map = map.prop_map(|(unit, stride, persistent)| MapShape { unit, stride, persistent });
     let pin = (text(), any::<u32>()).prop_map(|(symbol, index)| Pin { symbol, index });
     let constant = (text(), any::<u64>()).prop_map(|(symbol, size)| Constant { symbol, size });
-    let lists =
-        (vec(param, 0..20), vec(slot, 0..20), vec(map, 0..9), vec(pin, 0..4), vec(constant, 0..4));
+    let lists = (vec(param, 0..20), vec(slot, 0..20), vec(map, 0..9), vec(pin, 0..4), vec(constant, 0..4));
     (any::<u64>(), any::<u32>(), lists, vec(any::<u8>(), 0..200)).prop_map(
         |(size, context, (params, slots, maps, pins, constants), manifest)| message::Twin {
             size,

@@ -125,7 +125,7 @@ fn write(
 /// Has the data as many units as the launch?
 pub(crate) fn agree(batch: &Batch<'_>, map: &Map) -> Result<(), String> {
     let launch = &batch.launch;
-    match map.unit.count(launch.grid, launch.block) {
+    match map.unit.count(launch.grid, launch.block, launch.sms) {
         Some(units) if units == batch.units => Ok(()),
         Some(units) => Err(format!("{} units, and launch {} has {units}", batch.units, launch.number)),
         None => Err(format!("launch {} has more units than there are numbers", launch.number)),
@@ -288,7 +288,8 @@ impl<'m> Lines<'m> {
         match self.map.unit {
             Unit::Thread => (unit / self.threads, Some(unit % self.threads / 32)),
             Unit::Warp => (unit / self.warps, Some(unit % self.warps)),
-            Unit::Block => (unit, None),
+            // No map has records of multiprocessors: a manifest with one is refused.
+            Unit::Block | Unit::Sm => (unit, None),
         }
     }
 }

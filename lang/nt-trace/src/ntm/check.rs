@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Fill, Kernel, Map, Presence, Source, Type};
+use super::{Fill, Kernel, KeyKind, Map, Presence, Source, Table, Type, Unit};
 
 /// Checks one kernel; the error says what is wrong with which.
 pub(super) fn kernel(kernel: &Kernel) -> Result<(), String> {
@@ -16,16 +16,52 @@ pub(super) fn kernel(kernel: &Kernel) -> Result<(), String> {
             return Err(format!("kernel `{name}`: slot at {} of a context of {size} bytes", slot.offset));
         }
         if let Fill::Base { map } | Fill::Capacity { map } = slot.fill
-            && map as usize >= kernel.maps.len()
+            && map as usize >= kernel.maps.len() + kernel.tables.len()
         {
-            return Err(format!("kernel `{name}`: the context names map {map} of {}", kernel.maps.len()));
+            let all = kernel.maps.len() + kernel.tables.len();
+            return Err(format!("kernel `{name}`: the context names map {map} of {all}"));
         }
     }
-    kernel.maps.iter().try_for_each(|map| self::map(map).map_err(|e| format!("map `{}`: {e}", map.name)))
+    kernel.maps.iter().try_for_each(|map| self::map(map).map_err(|e| format!("map `{}`: {e}", map.name)))?;
+    let table = |t: &Table| self::table(t).map_err(|e| format!("table `@{}`: {e}", t.name));
+    kernel.tables.iter().try_for_each(table)
+}
+
+/// Checks one table.
+fn table(table: &Table) -> Result<(), String> {
+    if !matches!(table.ty, Type::U64 | Type::S64) {
+        return Err(format!("cells of type {}", table.ty.word()));
+    }
+    let room = table.stride / 8;
+    if table.stride % 8 != 0 || table.cells.len() as u64 > u64::from(room) {
+        return Err(format!("{} cells in {} bytes", table.cells.len(), table.stride));
+    }
+    let of = |kind: KeyKind| table.keys.iter().filter(move |key| key.kind == kind);
+    let sites = of(KeyKind::Site).count();
+    if let Some(cell) = table.cells.iter().position(|cell| cell.len() != sites) {
+        return Err(format!("cell {cell} does not have {sites} texts"));
+    }
+    // The index of a unit is one key at most, and it is the key that the table is laid out by.
+    let mut units = table.keys.iter().filter(|key| key.kind != KeyKind::Site);
+    let agrees = match (units.next(), table.unit) {
+        (None, unit) => unit == Unit::Sm,
+        (Some(key), Unit::Sm) => key.kind == KeyKind::Cu,
+        (Some(key), unit) => key.kind == KeyKind::Unit && key.name == unit.word(),
+    };
+    if !agrees || units.next().is_some() {
+        return Err(format!("its keys do not go with cells of a {}", table.unit.word()));
+    }
+    if table.persistent && table.unit != Unit::Sm {
+        return Err(format!("cells of a {} cannot outlive a launch", table.unit.word()));
+    }
+    Ok(())
 }
 
 /// Checks one map.
 fn map(map: &Map) -> Result<(), String> {
+    if map.unit == Unit::Sm {
+        return Err("records of multiprocessors".to_owned());
+    }
     let inside = |what: &str, offset: u32, size: u32| match offset.checked_add(size) {
         Some(end) if end <= map.stride => Ok(()),
         _ => Err(format!("{what} of {size} bytes at {offset} in a record of {}", map.stride)),

@@ -5,7 +5,10 @@
 use nt_ir::{layout, program};
 use nt_wire::message;
 
-use super::{Column, Context, ContextSlot, Field, Fill, Kernel, Map, Param, Presence, Source, Type, Unit};
+use super::{
+    Column, Constant, Context, ContextSlot, Field, Fill, Kernel, Map, Param, Pin, Presence, Source, Table,
+    Type, Unit,
+};
 
 macro_rules! same_variants {
     ($theirs:path, $ours:ident: $($variant:ident)*) => {
@@ -22,9 +25,19 @@ macro_rules! same_variants {
     };
 }
 
-same_variants!(program::Unit, Unit: Thread Warp Block);
-same_variants!(message::Unit, Unit: Thread Warp Block);
+same_variants!(message::Unit, Unit: Thread Warp Block Sm);
 same_variants!(program::Type, Type: U8 U16 U32 U64 S8 S16 S32 S64 F32 F64 Bool Ptr);
+
+/// No program names multiprocessors as a unit, so there is no way back.
+impl From<program::Unit> for Unit {
+    fn from(unit: program::Unit) -> Self {
+        match unit {
+            program::Unit::Thread => Unit::Thread,
+            program::Unit::Warp => Unit::Warp,
+            program::Unit::Block => Unit::Block,
+        }
+    }
+}
 
 impl Type {
     /// Bytes in memory.
@@ -58,12 +71,13 @@ impl Unit {
             Unit::Thread => "thread",
             Unit::Warp => "warp",
             Unit::Block => "block",
+            Unit::Sm => "sm",
         }
     }
 
-    /// How many units a launch has; `None` beyond 64 bits.
-    pub fn count(self, grid: [u32; 3], block: [u32; 3]) -> Option<u64> {
-        message::Unit::from(self).count(grid, block)
+    /// How many units a launch has on a device with `sms` multiprocessors; `None` beyond 64 bits.
+    pub fn count(self, grid: [u32; 3], block: [u32; 3], sms: u32) -> Option<u64> {
+        message::Unit::from(self).count(grid, block, sms)
     }
 }
 
@@ -108,7 +122,9 @@ impl Kernel {
             params: self.params.iter().copied().map(Into::into).collect(),
             context: self.context.size,
             slots: self.context.slots.iter().copied().map(Into::into).collect(),
-            maps: self.maps.iter().map(Into::into).collect(),
+            maps: self.maps.iter().map(Into::into).chain(self.tables.iter().map(Into::into)).collect(),
+            pins: self.pins.iter().cloned().map(Into::into).collect(),
+            constants: self.constants.iter().cloned().map(Into::into).collect(),
             manifest: entry,
         }
     }
@@ -141,6 +157,24 @@ impl From<ContextSlot> for message::Slot {
 
 impl From<&Map> for message::MapShape {
     fn from(map: &Map) -> Self {
-        message::MapShape { unit: map.unit.into(), stride: map.stride }
+        message::MapShape { unit: map.unit.into(), stride: map.stride, persistent: false }
+    }
+}
+
+impl From<&Table> for message::MapShape {
+    fn from(table: &Table) -> Self {
+        message::MapShape { unit: table.unit.into(), stride: table.stride, persistent: table.persistent }
+    }
+}
+
+impl From<Pin> for message::Pin {
+    fn from(Pin { symbol, index }: Pin) -> Self {
+        message::Pin { symbol, index }
+    }
+}
+
+impl From<Constant> for message::Constant {
+    fn from(Constant { symbol, size }: Constant) -> Self {
+        message::Constant { symbol, size }
     }
 }

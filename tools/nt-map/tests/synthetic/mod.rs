@@ -65,13 +65,12 @@ pub fn manifest(kernel: &str, probe: &str, maps: Vec<Map>) -> Manifest {
         woven_bytes: 4711,
         kernels: vec![Kernel {
             name: kernel.to_owned(),
-            params: Vec::new(),
             context: Context { size: 24, slots: Vec::new() },
             maps,
-            sites: Vec::new(),
             limits: Limits { launch_cycles: Some(1 << 32) },
             before: Some(takes(8)),
             after: Some(takes(10)),
+            ..Kernel::default()
         }],
         refused: Vec::new(),
     }
@@ -159,8 +158,8 @@ impl Trace {
 
     /// The records of one map of one launch, room rounded up to 16 units.
     pub fn data(&mut self, launch: u64, map: u32, units: u64, data: &[u8]) {
-        let fixed =
-            Data { launch, map, units, capacity: units.next_multiple_of(16), bytes: data.len() as u64 };
+        let capacity = units.next_multiple_of(16);
+        let fixed = Data { launch, map, units, capacity, bytes: data.len() as u64, ..Data::default() };
         let bytes = self.writer.data(&fixed, data);
         self.bytes.extend(bytes);
     }
