@@ -147,9 +147,12 @@ impl<'a> Machine<'a> {
     /// Runs until all threads have ended.
     pub(crate) fn run(mut self, clock: &mut u64) -> Result<(), Box<Fault>> {
         let mut warps = std::mem::take(&mut self.warps);
-        let slots = self.program.functions[self.kernel.function].slots;
+        let function = &self.program.functions[self.kernel.function];
         for warp in &mut warps {
-            warp.slots.resize(slots as usize, [0; 32]);
+            warp.slots.resize(function.slots as usize, [0; 32]);
+            for memory in &mut warp.memory {
+                memory.resize(function.bytes as usize, 0);
+            }
         }
         let mut next = 0;
         let result = loop {
