@@ -10,6 +10,7 @@
 //! * Exit codes are [`Outcome`]'s, alike in all programs.
 
 mod args;
+pub mod choose;
 mod files;
 mod generate;
 mod outcome;

@@ -14,7 +14,6 @@
 
 pub mod assemble;
 pub mod cache;
-pub mod choose;
 mod compare;
 mod engine;
 mod image;
@@ -23,5 +22,6 @@ mod prepare;
 mod probe;
 
 pub use engine::{Engine, Inspected};
+pub use nt_cli::choose;
 pub use prepare::{Bug, Cost, Prepared, Refusal};
 pub use probe::Probe;

@@ -2,7 +2,7 @@
 
 use crate::cli::Args;
 use crate::images;
-use nt_engine::choose::{choose, nearest};
+use nt_cli::choose::{choose, nearest};
 use nt_object::{Container, Entry, Error, Kind, NoPtx, best_ptx};
 
 /// The images that were chosen, and what is to be said of the choice.

@@ -1,8 +1,8 @@
 //! The command line.
 
 use clap::Parser;
+use nt_cli::choose::Choice;
 use nt_cli::{Common, Input};
-use nt_engine::choose::Choice;
 use nt_object::Arch;
 use std::path::PathBuf;
 use std::str::FromStr;

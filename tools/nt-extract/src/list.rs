@@ -2,7 +2,7 @@
 
 use crate::cli::Args;
 use crate::images;
-use nt_engine::choose::choose;
+use nt_cli::choose::choose;
 use nt_object::{Entry, Error, Kind};
 use std::fmt::Write;
 

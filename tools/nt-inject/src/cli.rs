@@ -1,8 +1,8 @@
 //! The command line.
 
 use clap::{Parser, ValueEnum};
+use nt_cli::choose::Choice;
 use nt_cli::{Common, Input, Output, ProbeArgs};
-use nt_engine::choose::Choice;
 use std::path::PathBuf;
 
 /// Put a probe into PTX

@@ -8,7 +8,7 @@
 //!
 //! Places are `line:column` in the PTX, or the source's where `.loc` tells: `k.cu:7`.
 
-use nt_engine::choose::demangle;
+use nt_cli::choose::demangle;
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::Module;
 use nt_weave::{Kind, Site, list_sites_of};

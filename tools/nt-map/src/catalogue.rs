@@ -7,7 +7,7 @@ use crate::cli::{Launches, Select};
 use crate::input::Source;
 use crate::names::{LONGEST, shorten};
 use crate::tell::Tell;
-use nt_engine::choose::{choose, nearest};
+use nt_cli::choose::{choose, nearest};
 use nt_trace::ntm::Map;
 use nt_trace::ntt::{Event, KnownKernel, Trace};
 use nt_wire::frame::{Launch, Note};

@@ -1,8 +1,8 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use nt_cli::choose::Choice;
 use nt_cli::{Common, Output};
-use nt_engine::choose::Choice;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -8,7 +8,7 @@ use crate::tell::Tell;
 use crate::text::put_line;
 use anyhow::Context;
 use nt_cli::Outcome;
-use nt_engine::choose::demangle;
+use nt_cli::choose::demangle;
 use nt_trace::ntt::{Event, Trace};
 use nt_wire::frame::{Count, End};
 use std::io::Write;

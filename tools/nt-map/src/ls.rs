@@ -9,7 +9,7 @@ use crate::tell::Tell;
 use crate::text::put_line;
 use anyhow::Context;
 use nt_cli::Outcome;
-use nt_engine::choose::demangle;
+use nt_cli::choose::demangle;
 use nt_trace::ntt::{Event, Trace};
 use std::io::Write;
 

@@ -4,7 +4,7 @@
 //! 200, `~`, and 16 hex digits of a hash of the whole, so that two that differ in the last byte stay apart; `nt-map ls`
 //! shows it whole, and `-k =NAME` takes either.
 
-use nt_engine::choose::demangle;
+use nt_cli::choose::demangle;
 
 /// The longest name that is shown whole.
 pub(crate) const LONGEST: usize = 255;

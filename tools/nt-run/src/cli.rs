@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Parser, ValueEnum};
-use nt_engine::choose::Choice;
+use nt_cli::choose::Choice;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

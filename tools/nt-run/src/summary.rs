@@ -11,7 +11,7 @@
 
 use crate::counts::{Counts, Launches};
 use crate::ledger::{Entries, Outcome};
-use nt_engine::choose::demangle;
+use nt_cli::choose::demangle;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

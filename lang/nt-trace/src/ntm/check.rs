@@ -23,8 +23,8 @@ pub(super) fn kernel(kernel: &Kernel) -> Result<(), String> {
         }
     }
     kernel.maps.iter().try_for_each(|map| self::map(map).map_err(|e| format!("map `{}`: {e}", map.name)))?;
-    let table = |t: &Table| self::table(t).map_err(|e| format!("table `@{}`: {e}", t.name));
-    kernel.tables.iter().try_for_each(table)
+    let check = |t: &Table| table(t).map_err(|e| format!("table `@{}`: {e}", t.name));
+    kernel.tables.iter().try_for_each(check)
 }
 
 /// Checks one table.
