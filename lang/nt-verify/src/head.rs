@@ -26,9 +26,21 @@ pub(crate) struct Context {
     pub(crate) span: Span,
 }
 
-/// Checks every edit, and gives the kernels with a context.
-pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &mut Report) -> Kernels {
+/// What the edits say.
+#[derive(Debug)]
+pub(crate) struct Edits {
+    pub(crate) kernels: Kernels,
+    /// `.version` as it is in the woven text.
+    pub(crate) version: (u16, u16),
+    /// The edits that are neither of the header nor of a kernel's parameters: of pins, if of anything.
+    pub(crate) others: Vec<Inserted>,
+}
+
+/// Checks the edits of the header and of parameter lists.
+pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &mut Report) -> Edits {
     let mut kernels = Kernels::new();
+    let mut others = Vec::new();
+    let mut raised = module.version.map_or((0, 0), |version| version.pair());
     let mut versions = 0;
     let number = module.version.map(|version| version.number);
     let directive = number.and_then(|number| module.items.iter().find(|item| item.span.contains(number)));
@@ -44,7 +56,7 @@ pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &
     for edit in undone.inserted.iter().filter(|inserted| inserted.is_edit) {
         if directive.is_some_and(|directive| directive.span == edit.old) {
             versions += 1;
-            version(module, woven, edit, versions, report);
+            raised = version(module, woven, edit, versions, report).unwrap_or(raised);
             continue;
         }
         if touches(&headers, edit.old) {
@@ -55,17 +67,13 @@ pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &
             );
             continue;
         }
-        let before = heads.partition_point(|(head, _)| head.start <= edit.old.start);
+        let before = heads.partition_point(|(head, _)| head.start < edit.old.start);
         let head = before
             .checked_sub(1)
             .and_then(|last| heads.get(last))
-            .filter(|(head, _)| head.contains(edit.old));
+            .filter(|(head, _)| head.start < edit.old.start && head.contains(edit.old));
         let Some(&(_, index)) = head else {
-            report.add(
-                Rule::V1,
-                edit.whole,
-                "an edit that is neither of `.version` nor of a kernel's parameters",
-            );
+            others.push(*edit);
             continue;
         };
         // Indices come from the list itself.
@@ -80,11 +88,17 @@ pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &
         }
     }
     agree(module, undone, &kernels, report);
-    kernels
+    Edits { kernels, version: raised, others }
 }
 
-/// V14: the number only rises.
-fn version(module: &Module<'_>, woven: &str, edit: &Inserted, nth: u32, report: &mut Report) {
+/// V14: the number only rises. Gives it.
+fn version(
+    module: &Module<'_>,
+    woven: &str,
+    edit: &Inserted,
+    nth: u32,
+    report: &mut Report,
+) -> Option<(u16, u16)> {
     let number = |text: &str| {
         let (major, minor) = text.split_once('.')?;
         let part = |digits: &str| {
@@ -93,7 +107,8 @@ fn version(module: &Module<'_>, woven: &str, edit: &Inserted, nth: u32, report: 
         };
         Some((part(major)?, part(minor)?))
     };
-    match edit.inner.of(woven).strip_prefix(".version ").and_then(number) {
+    let new = edit.inner.of(woven).strip_prefix(".version ").and_then(number);
+    match new {
         _ if nth > 1 => report.add(Rule::V14, edit.whole, "the version is edited twice"),
         None => report.add(Rule::V14, edit.inner, "this is not `.version` and a number"),
         Some(new) if module.version.is_none_or(|old| new < old.pair()) => {
@@ -101,6 +116,7 @@ fn version(module: &Module<'_>, woven: &str, edit: &Inserted, nth: u32, report: 
         }
         Some(_) => {}
     }
+    new
 }
 
 /// Does a range touch one of `.version`, `.target` and `.address_size`?

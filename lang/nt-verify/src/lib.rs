@@ -33,7 +33,9 @@ mod judge;
 mod lex;
 mod names;
 mod opcode;
+mod pin;
 mod place;
+mod program;
 mod prune;
 mod rule;
 mod span;
@@ -47,9 +49,13 @@ pub use rule::{Rule, explain};
 pub use violation::{Report, Violation};
 
 use nt_diag::{Severity, Span};
+use pin::Pins;
 use place::{Places, Shadows};
+use program::{Program, Writes};
+use std::cell::OnceCell;
+use std::collections::HashSet;
 
-/// Holds `woven` against `original`: every violation of V1 to V14 that is found.
+/// Holds `woven` against `original`: every violation of V1 to V16 that is found.
 ///
 /// Where the texts differ in more than spans and edits (V1), or the original cannot be read, nothing else can be said
 /// and nothing else is.
@@ -87,16 +93,23 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
     }
 
     // V13, V14, and V4 for what the original names.
-    let kernels = head::edits(&module, woven, &undone, report);
+    let head::Edits { kernels, version, others } = head::edits(&module, woven, &undone, report);
     for (&index, context) in &kernels {
         if let Some(kernel) = module.functions.get(index).filter(|function| function.body.is_some()) {
             report.add_claim(module.at(kernel.name), &context.claim);
         }
     }
 
+    let program = Program::new(&module);
+    let pins = Pins::of(&module, &program, &kernels, report);
+    let functions = if pins.is_empty() { None } else { Pins::claim_of_functions(&kernels) };
+    let number = |arch: &str| arch.strip_prefix("sm_")?.trim_end_matches(char::is_alphabetic).parse().ok();
+    let level = (version, module.arch().and_then(number).unwrap_or(0));
+
     // V2 for each span; V3 for its text; then all that its statements may and may not do.
     let mut places = Places::new(&module);
-    let mut current: Option<(usize, Shadows<'_>, judge::State<'_>)> = None;
+    let mut current: Option<Current<'_, '_>> = None;
+    let mut ready = pin::Ready::new();
     for span in undone.inserted.iter().filter(|inserted| !inserted.is_edit) {
         let place = match places.find(span.old.start) {
             Ok(place) => place,
@@ -105,7 +118,8 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
                 continue;
             }
         };
-        let Some(context) = kernels.get(&place.function) else {
+        let context = kernels.get(&place.function).map(|context| &context.claim);
+        let Some(claim) = context.or(functions.as_ref()) else {
             report.add(Rule::V2, span.whole, "a span in a function that was not given the context");
             continue;
         };
@@ -117,19 +131,42 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
             }
         };
         // Spans come in text order, so each function has its turn once.
-        if current.as_ref().is_none_or(|(function, ..)| *function != place.function) {
+        if current.as_ref().is_none_or(|current| current.function != place.function) {
             let Some(function) = module.functions.get(place.function) else { continue };
-            current = Some((place.function, Shadows::find(&module, function), judge::State::new()));
+            current = Some(Current {
+                function: place.function,
+                shadows: Shadows::find(&module, function),
+                state: judge::State::new(),
+                writes: OnceCell::new(),
+                carried: HashSet::new(),
+            });
         }
-        let Some((_, shadows, state)) = &mut current else { continue };
+        let Some(Current { shadows, state, writes, carried, .. }) = &mut current else { continue };
         let at = span.old.start;
         let site = judge::Site {
-            claim: &context.claim,
+            claim,
             is_entry: place.is_entry,
             guard: place.guard.map(|(register, negated)| (module.at(register), negated)),
             shadows: &|name| shadows.hides(name, at),
-            sync: false,
+            program: &|name| program.source(&place, writes, name),
+            pins: &pins,
+            level,
         };
-        judge::judge(&statements, Span::at(span.inner.end), &site, state, report);
+        let outer = judge::judge(&statements, Span::at(span.inner.end), &site, state, report);
+        pin::carry(&outer, place.instruction, carried, &mut ready, report);
     }
+
+    // V16, and V1 for edits that are nothing.
+    pins.edits(&module, &program, woven, &undone, &others, &ready, report);
+}
+
+/// The function whose spans are looked at.
+struct Current<'s, 'w> {
+    function: usize,
+    shadows: Shadows<'s>,
+    state: judge::State<'w>,
+    /// What its registers are written by, if that was asked for.
+    writes: OnceCell<Writes<'s>>,
+    /// The registers that its spans declare outside of their braces.
+    carried: HashSet<&'w str>,
 }

@@ -47,6 +47,8 @@ pub(crate) enum Slot {
     Stored,
     /// `[nt_ctx+8]`
     Context,
+    /// `[nt_pin+8]`
+    Pin,
     /// `[%nt_a+8]` in global memory.
     Global,
     /// A label.
@@ -82,10 +84,12 @@ pub(crate) enum Act {
     Not,
     /// The lanes that are here.
     ActiveMask,
-    /// Reads the context.
-    LoadContext,
+    /// Reads the context, or the address of a pinned variable.
+    Load,
     /// Writes a map.
     Store,
+    /// Adds to a cell of a table.
+    Reduce,
     Branch,
     Other,
 }
@@ -124,7 +128,9 @@ impl Form {
     }
 }
 
-use Slot::{Context, From, FromBoth, FromPredicate, Global, Mask, Stored, Target, To, ToBoth, ToPredicates};
+use Slot::{
+    Context, From, FromBoth, FromPredicate, Global, Mask, Pin, Stored, Target, To, ToBoth, ToPredicates,
+};
 use Width::{Before, Bits, Half, Last, Wide};
 
 /// A pattern of opcodes: words by dots, alternatives by bars.
@@ -212,19 +218,16 @@ const FORMS: &[Line] = &[
     // Addresses, the warp, memory, control.
     ("isspacep.global|shared|local|const", &[To(Bits(1)), From(Bits(64))], Act::Other),
     ("activemask.b32", &[To(Last)], Act::ActiveMask),
-    ("ld.param.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64", &[To(Last), Context], Act::LoadContext),
+    ("ld.param.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64", &[To(Last), Context], Act::Load),
+    ("ld.const.b64|u64", &[To(Last), Pin], Act::Load),
     ("st.global.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64", &[Global, Stored], Act::Store),
     ("st.global.v2|v4.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32", &[Global, Stored], Act::Store),
     ("st.global.v2.b64|u64|s64|f64", &[Global, Stored], Act::Store),
+    // What is meant without words is `.relaxed.gpu`.
+    ("red.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
+    ("red.relaxed.gpu.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
     ("bra", &[Target], Act::Branch),
-];
-
-const COMPARE: &[Slot] = &[ToPredicates, From(Last), From(Last)];
-const COMPARE_JOINED: &[Slot] = &[ToPredicates, From(Last), From(Last), FromPredicate];
-
-/// The `.sync` operations that V8 will let pass once something emits them: reducers, flushes of counters and affinity
-/// tests of a warp. Until then [`crate::check`] does not look here.
-const SYNC_FORMS: &[Line] = &[
+    // V8: the lanes that stand here anyway.
     ("redux.sync.add|min|max.u32|s32", &[To(Last), From(Last), Mask], Act::Other),
     ("redux.sync.and|or|xor.b32", &[To(Last), From(Last), Mask], Act::Other),
     ("vote.sync.any|all|uni.pred", &[To(Last), FromPredicate, Mask], Act::Other),
@@ -236,6 +239,9 @@ const SYNC_FORMS: &[Line] = &[
         Act::Other,
     ),
 ];
+
+const COMPARE: &[Slot] = &[ToPredicates, From(Last), From(Last)];
+const COMPARE_JOINED: &[Slot] = &[ToPredicates, From(Last), From(Last), FromPredicate];
 
 /// One line of the list.
 type Line = (Pattern, &'static [Slot], Act);
@@ -251,25 +257,33 @@ static BY_WORD: LazyLock<HashMap<&'static str, Vec<Line>>> = LazyLock::new(|| {
     by_word
 });
 
-/// The forms of `opcode` that may be inserted, none if it is not on the list; with the `.sync` operations if they are
-/// allowed.
-pub(crate) fn forms(opcode: &str, sync: bool) -> impl Iterator<Item = Form> {
+/// The forms of `opcode` that may be inserted, none if it is not on the list.
+pub(crate) fn forms(opcode: &str) -> impl Iterator<Item = Form> {
     let word = opcode.split('.').next().unwrap_or("");
     let lines = BY_WORD.get(word).map_or(&[][..], Vec::as_slice);
-    let more = if sync { SYNC_FORMS } else { &[] };
-    lines.iter().chain(more).filter(move |(pattern, ..)| matches(pattern, opcode)).map(
-        move |&(_, slots, act)| {
-            let mut words = opcode.rsplit('.');
-            let last = words.next().map_or(0, bits);
-            let before = words.next().unwrap_or("");
-            let lanes = match before {
-                "v2" => 2,
-                "v4" => 4,
-                _ => 1,
-            };
-            Form { slots, act, last, before: bits(before), lanes }
-        },
-    )
+    lines.iter().filter(move |(pattern, ..)| matches(pattern, opcode)).map(move |&(_, slots, act)| {
+        let mut words = opcode.rsplit('.');
+        let last = words.next().map_or(0, bits);
+        let before = words.next().unwrap_or("");
+        let lanes = match before {
+            "v2" => 2,
+            "v4" => 4,
+            _ => 1,
+        };
+        Form { slots, act, last, before: bits(before), lanes }
+    })
+}
+
+/// The least `.version` and `sm_` number of the instructions of the list that are younger than all that this crate
+/// reads: PTX ISA 9.0, sections 9.7.9 and 9.7.13, "PTX ISA Notes" and "Target ISA Notes".
+pub(crate) fn needs(opcode: &str) -> Option<((u16, u16), u16)> {
+    match opcode.split('.').next().unwrap_or("") {
+        "activemask" => Some(((6, 2), 30)),
+        "redux" => Some(((7, 0), 80)),
+        "match" => Some(((6, 0), 70)),
+        "vote" | "shfl" => Some(((6, 0), 30)),
+        _ => None,
+    }
 }
 
 /// Is it one of the operations by which lanes of a warp wait for each other?
@@ -320,8 +334,15 @@ mod tests {
             "and.pred",
             "setp.ge.u64",
             "st.global.u8",
+            "ld.const.b64",
+            "red.global.add.u64",
+            "red.relaxed.gpu.global.add.u32",
+            "redux.sync.add.u32",
+            "vote.sync.ballot.b32",
+            "match.any.sync.b64",
+            "shfl.sync.idx.b32",
         ] {
-            assert!(forms(opcode, false).next().is_some(), "{opcode}");
+            assert!(forms(opcode).next().is_some(), "{opcode}");
         }
     }
 
@@ -365,23 +386,33 @@ mod tests {
             "st.async.u32",
             "ld.global.u32",
             "ld.global.nc.u32",
-            "ld.const.u64",
             "ld.shared.u32",
             "ld.u32",
             "ld.param.v2.u64",
             "ld.param::func.u32",
             "atom.global.add.u32",
-            "red.global.add.u64",
+            "ld.const.u32",
+            "ld.volatile.const.u64",
+            "red.add.u64",
+            "red.shared.add.u64",
+            "red.global.min.u64",
+            "red.global.add.f32",
+            "red.global.add.s64",
+            "red.release.gpu.global.add.u64",
+            "red.relaxed.sys.global.add.u64",
+            "red.global.add.noftz.f16x2",
+            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32",
+            "multimem.red.relaxed.gpu.global.add.u32",
+            "redux.sync.add.f32",
+            "redux.sync.min.abs.f32",
+            "vote.sync.any.b32",
+            "match.all.sync.b32",
             "cp.async.ca.shared.global",
             "mbarrier.init.b64",
             "setmaxnreg.dec.sync.aligned.u32",
             "elect.sync",
-            "vote.sync.ballot.b32",
             "vote.ballot.b32",
-            "redux.sync.add.u32",
-            "shfl.sync.idx.b32",
             "shfl.idx.b32",
-            "match.any.sync.b32",
             "activemask",
             "bra.uni",
             "brx.idx",
@@ -404,13 +435,13 @@ mod tests {
             "griddepcontrol.wait",
             "alloca.u32",
         ] {
-            assert!(forms(opcode, false).next().is_none(), "{opcode}");
+            assert!(forms(opcode).next().is_none(), "{opcode}");
         }
     }
 
     #[test]
     fn widths_of_a_form() {
-        let first = |opcode| forms(opcode, false).next().expect("is on the list");
+        let first = |opcode| forms(opcode).next().expect("is on the list");
         let wide = first("mad.wide.u32");
         assert_eq!((wide.bits(Wide), wide.bits(Last)), (64, 32));
         let cvt = first("cvt.u64.u32");
@@ -423,7 +454,7 @@ mod tests {
 
     #[test]
     fn every_pattern_ends_in_a_type_or_is_bare() {
-        for (pattern, slots, _) in FORMS.iter().chain(SYNC_FORMS) {
+        for (pattern, slots, _) in FORMS {
             let typed = pattern.rsplit('.').next().unwrap_or("").split('|').all(|word| bits(word) > 0);
             assert!(typed || !slots.iter().any(|s| matches!(s, To(Last) | From(Last))), "{pattern}");
         }

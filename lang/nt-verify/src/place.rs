@@ -21,7 +21,10 @@ pub(crate) struct Place {
     pub(crate) function: usize,
     /// Is everything before it in that function a declaration?
     pub(crate) is_entry: bool,
-    /// The register of the guard of the instruction that follows, and whether it is negated.
+    /// The instruction that follows, by its index in [`Module::statements`]: lines of source and pragmas may stand
+    /// between, labels may not.
+    pub(crate) instruction: Option<u32>,
+    /// The register of that instruction's guard, and whether it is negated.
     pub(crate) guard: Option<(Span, bool)>,
 }
 
@@ -97,13 +100,17 @@ impl<'m, 's> Places<'m, 's> {
             return Err("a span among more lines of source than anybody reads");
         }
 
-        let guard = match behind.map(|statement| statement.kind) {
-            Some(Kind::Instruction(instruction)) => {
-                instruction.guard.map(|guard| (guard.register, guard.negated))
+        let rest = (next..).zip(all.get(next..).unwrap_or(&[])).take(NEAR);
+        let mut rest = rest.skip_while(|(_, s)| matches!(s.kind, Kind::Loc | Kind::Pragma(_)));
+        let (instruction, guard) = match rest.next().map(|(index, s)| (index, s.kind)) {
+            Some((index, Kind::Instruction(instruction))) => {
+                let first = self.module.functions.get(function).and_then(|f| f.body.as_ref());
+                let first = first.map_or(0, |body| body.statements.start);
+                (Some(first + index as u32), instruction.guard.map(|guard| (guard.register, guard.negated)))
             }
-            _ => None,
+            _ => (None, None),
         };
-        Ok(Place { function, is_entry: next <= self.leading(function, all), guard })
+        Ok(Place { function, is_entry: next <= self.leading(function, all), instruction, guard })
     }
 
     /// The first statement that is no leading declaration.
@@ -283,6 +290,7 @@ mod tests {
         check("{ L: .pragma \"nounroll\"; ^ret;}", Ok((false, None)));
         check("{ ^L: .pragma \"nounroll\"; ret;}", Ok((true, None)));
         check("{ .pragma \"frequency 5\"; ^ret;}", Ok((true, None)));
+        check("{ ^.pragma \"used_bytes_mask 0xfff\"; @%p ld.global.b32 %r, [%d];}", Ok((true, Some("%p"))));
         let pragma = Err("a span between a pragma and the instruction that it speaks of");
         check("{ .pragma \"used_bytes_mask 0xfff\"; ^ ld.global.b32 %r, [%d];}", pragma);
         check("{ .pragma \"used_bytes_mask 0xfff\"; .loc 1 1 1\n ^ ld.global.b32 %r, [%d];}", pragma);

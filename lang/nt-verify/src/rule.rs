@@ -25,7 +25,9 @@ pub enum Rule {
     V8,
     /// What is read has a value, and the value that was meant.
     V9,
-    /// Stores stay within the records of the maps.
+    /// Registers of the program are read when their values are there.
+    V10,
+    /// Stores and additions stay within the records of the maps and tables.
     V11,
     /// State is assigned before it can be used, and effects happen when their site does.
     V12,
@@ -33,13 +35,15 @@ pub enum Rule {
     V13,
     /// `.version` only rises, `.target` stays.
     V14,
+    /// A pinned variable is the original's, by its own pin.
+    V16,
     /// What pruning drops is not missed.
     V17,
 }
 
 impl Rule {
     /// All of them, in order.
-    pub const ALL: [Rule; 14] = [
+    pub const ALL: [Rule; 16] = [
         Rule::V1,
         Rule::V2,
         Rule::V3,
@@ -49,10 +53,12 @@ impl Rule {
         Rule::V7,
         Rule::V8,
         Rule::V9,
+        Rule::V10,
         Rule::V11,
         Rule::V12,
         Rule::V13,
         Rule::V14,
+        Rule::V16,
         Rule::V17,
     ];
 
@@ -68,10 +74,12 @@ impl Rule {
             Rule::V7 => "V7",
             Rule::V8 => "V8",
             Rule::V9 => "V9",
+            Rule::V10 => "V10",
             Rule::V11 => "V11",
             Rule::V12 => "V12",
             Rule::V13 => "V13",
             Rule::V14 => "V14",
+            Rule::V16 => "V16",
             Rule::V17 => "V17",
         }
     }
@@ -92,10 +100,12 @@ impl Rule {
             Rule::V7 => "a span writes only its own registers and state",
             Rule::V8 => "a span waits for no lane that is not there anyway",
             Rule::V9 => "what a span reads was assigned on every path, and means what it seems to",
-            Rule::V11 => "a store stays within a record of a map, below the map's capacity",
+            Rule::V10 => "a register of the program is read when its value is there",
+            Rule::V11 => "a store or addition stays within a record of its map or table, below the capacity",
             Rule::V12 => "state is assigned first of all, and effects happen only when their site does",
             Rule::V13 => "a kernel gets exactly one parameter, the context, as its last",
             Rule::V14 => "`.version` is only raised, `.target` never touched",
+            Rule::V16 => "a pinned variable is reached by its own pin, everywhere, at the same offset",
             Rule::V17 => "a pruned text misses nothing that it names",
         }
     }
@@ -142,11 +152,12 @@ impl Rule {
             Rule::V6 => {
                 "V6: instructions. Spans hold only the opcodes of a list, in the exact forms listed: moves, conversions, \
                  integer and float arithmetic, logic, shifts, comparisons, `activemask`, `ld.param` of the context, \
-                 `st.global`, `bra`. Not there: anything with `.cc` (a carry chain of the kernel may run through the \
-                 place), division of 64 or 16 bits and full-precision division and square root (ptxas makes calls of them, and a \
+                 `ld.const` of `nt_pin`, `st.global`, `red.global.add` of `.u64` and `.u32` (relaxed, of the device), `bra`, and \
+                 what V8 allows. Not there: anything with `.cc` (a carry chain of the kernel may run through the place), \
+                 division of 64 or 16 bits and full-precision division and square root (ptxas makes calls of them, and a \
                  call among asynchronous matrix instructions serialises these), calls, barriers, fences, exits, anything \
-                 `.volatile`, `.acquire`, `.release` or `.aligned`, every other memory. Example: `div.u64 %nt_a, %nt_b, 3;` \
-                 assembles in silence. Why: what is not known to be harmless is not."
+                 `.volatile`, `.acquire`, `.release` or `.aligned`, every other memory and every other atomic. Example: \
+                 `div.u64 %nt_a, %nt_b, 3;` assembles in silence. Why: what is not known to be harmless is not."
             }
             Rule::V7 => {
                 "V7: destinations. An instruction of a span writes registers that the span declares, or state; all of its \
@@ -154,34 +165,50 @@ impl Rule {
                  destroys the kernel's `%r4` and assembles. Why: the kernel must find its registers as it left them."
             }
             Rule::V8 => {
-                "V8: synchronisation. No operation of a span waits for another lane, but one whose membermask is what \
-                 `activemask` gave in the same span, under the same guard, with no label or branch between. (Nothing \
-                 emits even these yet: every `.sync` is refused.) Example: `elect.sync _|%nt_p, 0xffffffff;` assembles in \
-                 silence, and ptxas then drops the kernel's own reconvergence (BSSY, BSYNC) around it, since all lanes \
-                 are said to be there. Why: lanes that took another branch never come, or come to the wrong place."
+                "V8: synchronisation. No operation of a span waits for another lane, but `redux.sync`, `vote.sync`, \
+                 `match.any.sync` and `shfl.sync`, whose membermask is the register that `activemask` wrote in the same \
+                 span, under the same guard, with nothing between that may part the lanes: no label, no branch, no effect \
+                 under a guard. The module's version and target must have them (`redux.sync`: PTX 7.0, sm_80). Example: \
+                 `elect.sync _|%nt_p, 0xffffffff;` assembles in silence, and ptxas then drops the kernel's own \
+                 reconvergence (BSSY, BSYNC) around it, since all lanes are said to be there. Why: lanes that took another \
+                 branch never come, or come to the wrong place."
             }
             Rule::V9 => {
                 "V9: sources. What a span reads is a constant, a register of its own that was assigned on every path \
-                 before (a definition under a guard counts under that guard), state, the guard register of the \
-                 instruction at the site, a special register that the kernel does not shadow there, or a whole field of the \
-                 context, as the claim has it (of a number, its low half too). Examples that ptxas accepts in silence: reading `%nt_a` that nothing assigned; \
+                 before (a definition under a guard counts under that guard), state, what the instruction at the site reads \
+                 itself (its guard, its source registers with the width that the program declares for them there, the \
+                 variable of its address), a special register that the kernel does not shadow there, a word of `nt_pin`, or \
+                 a whole field of the context, as the claim has it (of a number, its low half too). Examples that ptxas \
+                 accepts in silence: reading `%nt_a` that nothing assigned; `%f1` before the load that writes it; \
                  `ld.param.u64 %nt_a, [nt_ctx+64];` behind a context of 32 bytes; `%clock` where the kernel declared \
                  `.reg .b32 %clock;`. Why: each of them is a value that nobody meant."
             }
+            Rule::V10 => {
+                "V10: the time of reading. A register that an asynchronous instruction writes anywhere in the function \
+                 (`wgmma.mma_async`, `tcgen05.ld`) is not read by spans, and a register that the kernel assigns under guards \
+                 only is read under the guard of the site only. Examples that assemble: a span before `st.shared` that \
+                 reads an accumulator of `wgmma` makes ptxas wait there, or serialise all of them; one that reads the \
+                 result of `tcgen05.ld` before `tcgen05.wait::ld` reads what is not there. Why: the assembler takes a \
+                 register that nothing assigned on some path for any value."
+            }
             Rule::V11 => {
-                "V11: stores. The address of a store is a base of the claim, plus index × the record's stride, plus a \
+                "V11: memory. The address of a store is a base of the claim, plus index × the record's stride, plus a \
                  constant within the record (of a column: the base, plus the column's offset × the capacity, plus index × \
                  the element's width), and the store stands where index < that map's own capacity was compared as \
-                 unsigned and found true. All in 64-bit arithmetic, aligned to the stored width. Nothing else is stored \
-                 to, in no other state space. Examples that assemble: the comparison left out, or made with the capacity of \
-                 another map; `st.shared.u32`. Why: a record beyond its map is somebody else's memory."
+                 unsigned and found true. The same holds for `red.global.add` and the cells of a table (`@name` in the \
+                 claim); records of maps are not added to, cells of tables not stored to. All in 64-bit arithmetic, aligned \
+                 to the width. Nothing else is written, in no other state space. Examples that assemble: the comparison left \
+                 out, or made with the capacity of another map; `st.shared.u32`. Why: a record beyond its map is somebody \
+                 else's memory."
             }
             Rule::V12 => {
                 "V12: state and effects. State is declared in the span at the kernel's entry, before any label or \
-                 instruction, and that span assigns it on every path. In a span before an instruction with a guard, stores \
-                 and writes of state stand under that guard: `@!%p1 bra $nt_L; … $nt_L:` before `@%p1 ret;`. Example: \
-                 without that branch the exit of a thread that does not leave is recorded, and the text assembles. Why: \
-                 state that a loop can reach unassigned is garbage, and an effect without its site is a lie."
+                 instruction, and that span assigns it on every path. In a span before an instruction with a guard, stores, \
+                 additions and writes of state stand under that guard: behind `@!%p1 bra $nt_L; … $nt_L:` before `@%p1 ret;`, \
+                 or predicated with it or with a predicate that implies it. (Another span may declare a `.b64` register \
+                 for a pinned operand of the instruction behind it: V16.) Example: without \
+                 that branch the exit of a thread that does not leave is recorded, and the text assembles. Why: state that \
+                 a loop can reach unassigned is garbage, and an effect without its site is a lie."
             }
             Rule::V13 => {
                 "V13: the context parameter. The only change of a signature is one more parameter, \
@@ -194,6 +221,15 @@ impl Rule {
                 "V14: the header. `.version` may be raised by a declared edit of its number, never lowered; `.target` stays \
                  as it is. Examples: `.target sm_90a` made `sm_90` loses wgmma, `.version` lowered loses what the kernel \
                  uses. Why: raising the version alone changes no machine code (tried from 7.8 to 9.0); anything else may."
+            }
+            Rule::V16 => {
+                "V16: pins. `pin.lut=1` of the claims says that word 1 of the module's `nt_pin` holds the address of \
+                 `.global` variable `lut`. An edit replaces `lut`, alone or as a whole operand, by a register that a span \
+                 directly before the instruction declares outside of its braces and loads from that word, offset kept; the \
+                 rest of the instruction stays. No use of a pinned variable is left out. Examples that assemble: the \
+                 address of another pin; `ld.const.u32 %r1, [%nt_g];` for a pinned `.const` reads the constant bank at the \
+                 address's low bits; one of two uses left as it was. Why: the copy of a kernel must work on the program's own \
+                 variables, not on copies of them."
             }
             Rule::V17 => {
                 "V17: pruning. A pruned text is the original minus whole functions and variables. No kept item names a \

@@ -21,6 +21,8 @@ pub(crate) enum Unknown {
     Cap(u32),
     /// The low half of the capacity of a map, with zeros above: never more than the capacity.
     LowCap(u32),
+    /// The address of a pinned variable, by its index in `nt_pin`.
+    Pin(u32),
     /// Anything else.
     Some(u32),
 }
@@ -54,6 +56,14 @@ impl Linear {
     pub(crate) fn as_unknown(&self) -> Option<Unknown> {
         match self.terms.as_slice() {
             [(unknown, 1)] if self.constant == 0 => Some(*unknown),
+            _ => None,
+        }
+    }
+
+    /// The pin that it holds once, and the constant beside it, if it holds nothing else.
+    pub(crate) fn pin(&self) -> Option<(u32, u64)> {
+        match self.terms.as_slice() {
+            [(Unknown::Pin(pin), 1)] => Some((*pin, self.constant)),
             _ => None,
         }
     }

@@ -91,19 +91,22 @@ fn good_texts_are_accepted() {
 #[test]
 fn bad_texts_break_their_rule() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
+    let mut wrong = String::new();
     for (name, woven) in files("bad") {
         let original = std::fs::read_to_string(folder.join(format!("{name}.original")))
             .unwrap_or_else(|_| original(&woven));
         let report = check(&original, &woven);
         let rule = name.split('-').next().unwrap();
         assert!(explain(rule).is_some(), "{name}: no rule of that name");
-        assert!(!report.is_accepted(), "{name} is accepted");
-        assert!(report.violations().iter().all(|v| v.rule.name() == rule), "{name}:\n{}", told(&report));
+        if report.is_accepted() || report.violations().iter().any(|v| v.rule.name() != rule) {
+            wrong += &format!("{name}:\n{}", told(&report));
+        }
         for violation in report.violations() {
             assert!(violation.span.end as usize <= woven.len() && !violation.message.is_empty(), "{name}");
-            assert_eq!(violation.to_diagnostic().slug, rule);
+            assert_eq!(violation.to_diagnostic().slug, violation.rule.name());
         }
     }
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]

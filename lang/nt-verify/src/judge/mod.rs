@@ -1,4 +1,4 @@
-//! V4 to V9, V11 and V12: walks through one span and knows, at each statement, what was assigned and what holds.
+//! V4 to V12: walks through one span and knows, at each statement, what was assigned and what holds.
 //!
 //! ```text
 //! {                                            knows of a span before `@%p1 ret;`
@@ -19,7 +19,9 @@ mod result;
 mod write;
 
 use crate::claim::Claim;
-use crate::opcode::{Act, Form, Slot, forms, is_sync};
+use crate::opcode::{Act, Form, Slot, forms, is_sync, needs};
+use crate::pin::Pins;
+use crate::program::{Refused, Source};
 use crate::span::{Instruction, Kind, Operand, Shape, Statement};
 use crate::value::{Content, Facts, Known, Linear, Predicate, Unknown};
 use crate::{Report, Rule};
@@ -37,21 +39,35 @@ pub(crate) struct Site<'a> {
     pub(crate) guard: Option<(&'a str, bool)>,
     /// Does the kernel give this special register's name another meaning here?
     pub(crate) shadows: &'a dyn Fn(&str) -> bool,
-    /// May there be `.sync` operations under V8?
-    pub(crate) sync: bool,
+    /// What is a name of the program, which the instruction behind the span may read?
+    pub(crate) program: &'a dyn Fn(&str) -> Result<Source, Refused>,
+    /// The pins of the module.
+    pub(crate) pins: &'a Pins<'a>,
+    /// `.version` of the woven text, and the number of the first `sm_` of its `.target`.
+    pub(crate) level: ((u16, u16), u16),
 }
 
 /// The state registers of a kernel by name, and their bits.
 pub(crate) type State<'w> = BTreeMap<&'w str, u32>;
 
-/// Checks the statements of one span; the state that it declares is added to `state`.
+/// A register that a span declares outside of its braces, for an edit of the instruction behind it (V16).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Carried<'w> {
+    pub(crate) name: &'w str,
+    pub(crate) span: Span,
+    /// Where the span ends, it holds the address of this pin, and this much more.
+    pub(crate) pin: Option<(u32, u64)>,
+}
+
+/// Checks the statements of one span; the state that it declares is added to `state`. Gives what it declares for the
+/// instruction behind it.
 pub(crate) fn judge<'w>(
     statements: &[Statement<'w>],
     end: Span,
     site: &Site<'_>,
     state: &mut State<'w>,
     report: &mut Report,
-) {
+) -> Vec<Carried<'w>> {
     let mut judge = Judge {
         site,
         report,
@@ -62,6 +78,7 @@ pub(crate) fn judge<'w>(
         scopes: Vec::new(),
         now: Some(Here { contents: Rc::default(), facts: Facts::default() }),
         coming: HashMap::new(),
+        program: HashMap::new(),
         unknowns: 0,
         // Fact 0 is the guard of the site.
         facts: 1,
@@ -73,7 +90,7 @@ pub(crate) fn judge<'w>(
     }
     judge.find_labels(statements);
     let mut scope = 0;
-    let mut declared_state = Vec::new();
+    let mut outer = Vec::new();
     for (index, statement) in statements.iter().enumerate() {
         match &statement.kind {
             Kind::Open => {
@@ -86,23 +103,21 @@ pub(crate) fn judge<'w>(
                 }
             }
             Kind::Declaration { bits, names } => {
-                let is_state = judge.scopes.is_empty();
-                if is_state && !site.is_entry {
-                    judge.add(
-                        Rule::V12,
-                        statement.span,
-                        "state is declared in the span at the kernel's entry only",
-                    );
+                let is_outer = judge.scopes.is_empty();
+                if is_outer && !site.is_entry && (site.pins.is_empty() || *bits != 64) {
+                    let message = "state is declared in the span at the kernel's entry only";
+                    judge.add(Rule::V12, statement.span, message);
                 }
                 for declared in names {
                     // `%nt_r<4>` declares names that the text does not hold: they are found by their number.
-                    if declared.count.is_some() && is_state {
+                    if declared.count.is_some() && is_outer {
                         judge.add(Rule::V12, declared.span, "state is declared one name at a time");
                         continue;
                     }
+                    let is_state = is_outer && site.is_entry;
                     let new = judge.declare(declared.name, declared.count, *bits, is_state, declared.span);
-                    if let Some(register) = new.filter(|_| is_state) {
-                        declared_state.push((declared.name, *bits, register, declared.span));
+                    if let Some(register) = new.filter(|_| is_outer) {
+                        outer.push((declared.name, *bits, register, declared.span));
                     }
                 }
             }
@@ -110,20 +125,30 @@ pub(crate) fn judge<'w>(
             Kind::Instruction(instruction) => judge.instruction(index, statement.span, instruction),
         }
     }
-    for (name, bits, register, span) in declared_state {
+    let mut carried = Vec::new();
+    for (name, bits, register, span) in outer {
         let assigned = judge.now.as_ref().and_then(|here| here.contents.get(register));
-        if !matches!(assigned, Some(Content::Assigned(_))) {
-            judge.add(
-                Rule::V12,
-                span,
-                format!("state `{name}` is not assigned on every path of the span at entry"),
-            );
+        let pin = match assigned {
+            Some(Content::Assigned(Known::Word(word))) => word.pin(),
+            Some(Content::Assigned(_)) => None,
+            _ => {
+                if site.is_entry {
+                    let message =
+                        format!("state `{name}` is not assigned on every path of the span at entry");
+                    judge.add(Rule::V12, span, message);
+                }
+                None
+            }
+        };
+        if site.is_entry {
+            state.insert(name, bits);
         }
-        state.insert(name, bits);
+        carried.push(Carried { name, span, pin });
     }
     if judge.now.is_none() {
         judge.add(Rule::V5, end, "the end of the span is never reached");
     }
+    carried
 }
 
 /// A register of the span, or state.
@@ -170,9 +195,11 @@ struct Judge<'a, 'w> {
     now: Option<Here>,
     /// What comes in at labels ahead.
     coming: HashMap<&'w str, Here>,
+    /// What was read of the program, which no span writes: the same value each time.
+    program: HashMap<(&'w str, u32), Known>,
     unknowns: u32,
     facts: u32,
-    /// Counts labels and branches passed.
+    /// Counts what may part the lanes: labels, branches, and effects under a guard, of which branches may be made.
     stretch: u32,
 }
 
@@ -305,7 +332,7 @@ impl<'w> Judge<'_, 'w> {
         }
 
         let opcode = instruction.opcode;
-        let mut forms = forms(opcode, self.site.sync).peekable();
+        let mut forms = forms(opcode).peekable();
         if forms.peek().is_none() {
             let (rule, what) = match is_sync(opcode) {
                 true => (Rule::V8, "waits for other lanes"),
@@ -318,6 +345,14 @@ impl<'w> Judge<'_, 'w> {
             self.add(Rule::V6, span, format!("`{opcode}` may not be inserted with these operands"));
             return self.forgive(instruction);
         };
+        let (version, arch) = self.site.level;
+        if let Some(((major, minor), least)) = needs(opcode)
+            && (version < (major, minor) || arch < least)
+        {
+            let rule = if is_sync(opcode) { Rule::V8 } else { Rule::V6 };
+            let message = format!("`{opcode}` needs PTX {major}.{minor} and sm_{least}");
+            self.add(rule, instruction.opcode_span, message);
+        }
 
         let values = self.sources(&form, instruction, &during);
         match (form.act, values) {
@@ -326,7 +361,7 @@ impl<'w> Judge<'_, 'w> {
                     self.branch(index, target, &during);
                 }
             }
-            (Act::Store, _) => self.store(&form, instruction, &during),
+            (Act::Store | Act::Reduce, _) => self.effect_on_memory(&form, instruction, &during),
             (_, Some(values)) => {
                 let result = self.result(&form, instruction, &values, &during);
                 self.destinations(&form, instruction, &result, &during);
@@ -368,7 +403,7 @@ fn fits(form: &Form, operands: &[Operand<'_>]) -> bool {
         && form.slots.iter().zip(operands).all(|(slot, operand)| match (slot, &operand.shape) {
             (Slot::To(_) | Slot::ToPredicates | Slot::Target | Slot::FromPredicate, Shape::Name(_))
             | (Slot::FromPredicate, Shape::Not(_))
-            | (Slot::Context | Slot::Global, Shape::Address { .. }) => true,
+            | (Slot::Context | Slot::Pin | Slot::Global, Shape::Address { .. }) => true,
             (Slot::ToPredicates, Shape::Pair(first, second)) => written(first) && written(second),
             (Slot::ToBoth(_), Shape::Vector(parts)) => {
                 parts.len() == 2 && parts.iter().all(|part| matches!(part.shape, Shape::Name(_)))
@@ -395,7 +430,9 @@ mod tests {
             is_entry: false,
             guard: Some(("%p1", false)),
             shadows: &|_| false,
-            sync: true,
+            program: &|_| Err(Refused::Source("is nothing")),
+            pins: &Pins::default(),
+            level: ((8, 0), 90),
         };
         let mut report = Report::default();
         let statements = crate::span::read(span, 0).expect("is a span");

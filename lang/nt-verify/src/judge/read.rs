@@ -8,6 +8,7 @@ use super::{During, Judge};
 use crate::Rule;
 use crate::claim::{Field, FieldKind};
 use crate::opcode::{Form, Slot};
+use crate::program::Refused;
 use crate::span::{Instruction, Number, Operand, Shape};
 use crate::special::special;
 use crate::value::{Content, Facts, Known, Linear, Predicate, Unknown};
@@ -30,6 +31,7 @@ impl<'w> Judge<'_, 'w> {
                 Slot::FromBoth(width) => self.all(operand, form.bits(*width), during),
                 Slot::Stored => self.all(operand, form.last, during),
                 Slot::Context => self.context(operand, form.last),
+                Slot::Pin => self.pin(operand),
                 Slot::Mask => self.mask(operand, during),
                 Slot::Global | Slot::Target | Slot::To(_) | Slot::ToPredicates | Slot::ToBoth(_) => continue,
             };
@@ -78,7 +80,7 @@ impl<'w> Judge<'_, 'w> {
     }
 
     /// V9 for a name.
-    pub(super) fn read(&mut self, name: &str, bits: u32, span: Span, during: &During) -> Option<Known> {
+    pub(super) fn read(&mut self, name: &'w str, bits: u32, span: Span, during: &During) -> Option<Known> {
         if let Some(register) = self.find(name) {
             let declared = self.registers.get(register).map_or(0, |register| register.bits);
             if !has_room(declared, bits) {
@@ -114,10 +116,58 @@ impl<'w> Judge<'_, 'w> {
         if bits == 1 && self.site.guard.is_some_and(|(guard, _)| guard == name) {
             return Some(Known::Predicate(Predicate::new(0, &Facts::default(), &Facts::default())));
         }
-        let message =
-            format!("`{name}` is no register of this span, state, the site's guard or a special register");
-        self.add(Rule::V9, span, message);
-        None
+        self.of_program(name, bits, span, during)
+    }
+
+    /// V9 and V10 for a name of the program.
+    fn of_program(&mut self, name: &'w str, bits: u32, span: Span, during: &During) -> Option<Known> {
+        let source = match (self.site.program)(name) {
+            Ok(source) => source,
+            Err(Refused::Source(what)) => {
+                self.add(Rule::V9, span, format!("`{name}` {what}"));
+                return None;
+            }
+            Err(Refused::Time(what)) => {
+                self.add(Rule::V10, span, format!("`{name}` {what}"));
+                return None;
+            }
+        };
+        if self.site.pins.number(name).is_some() {
+            self.add(Rule::V16, span, format!("`{name}` is pinned: its address is in `nt_pin`"));
+            return None;
+        }
+        let bits_fit = match source.bits {
+            0 => matches!(bits, 32 | 64),
+            declared => has_room(declared, bits),
+        };
+        if !bits_fit {
+            self.add(Rule::V9, span, format!("`{name}` has {} bits where {bits} are read", source.bits));
+            return None;
+        }
+        if source.under_guard && !self.is_site_on(during) {
+            let message =
+                format!("`{name}` is assigned under guards only, and read outside of the site's guard");
+            self.add(Rule::V10, span, message);
+            return None;
+        }
+        if let Some(known) = self.program.get(&(name, bits)) {
+            return Some(known.clone());
+        }
+        let known = self.fresh(bits);
+        self.program.insert((name, bits), known.clone());
+        Some(known)
+    }
+
+    /// V9 for `[nt_pin+8]`.
+    fn pin(&mut self, operand: &Operand<'w>) -> Option<Known> {
+        let Shape::Address { base, offset } = operand.shape else { return None };
+        let words = i64::from(self.site.pins.words());
+        if Some(base) != self.site.pins.name() || offset % 8 != 0 || !(0..words).contains(&(offset / 8)) {
+            self.add(Rule::V9, operand.span, "this is no word of `nt_pin`".to_owned());
+            return None;
+        }
+        let word = u32::try_from(offset / 8).ok()?;
+        Some(Known::Word(Linear::unknown(Unknown::Pin(word))))
     }
 
     /// V9 for `[nt_ctx+8]`.

@@ -46,8 +46,8 @@ impl<'w> Judge<'_, 'w> {
             return Known::Word(word);
         }
         match (form.act, values) {
-            (Act::Copy | Act::LoadContext, [Known::Lanes { .. }]) => self.fresh(32),
-            (Act::Copy | Act::LoadContext, [known]) => known.clone(),
+            (Act::Copy | Act::Load, [Known::Lanes { .. }]) => self.fresh(32),
+            (Act::Copy | Act::Load, [known]) => known.clone(),
             (Act::ActiveMask, _) => {
                 Known::Lanes { stretch: self.stretch, guard: during.guard.as_ref().map(Predicate::own) }
             }

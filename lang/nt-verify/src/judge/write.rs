@@ -8,7 +8,7 @@ use super::read::has_room;
 use super::{During, Judge};
 use crate::Rule;
 use crate::claim::Shape as MapShape;
-use crate::opcode::{Form, Slot};
+use crate::opcode::{Act, Form, Slot};
 use crate::span::{Instruction, Operand, Shape};
 use crate::value::{Content, Fact, Known, Linear, Unknown};
 use nt_diag::Span;
@@ -79,9 +79,12 @@ impl<'w> Judge<'_, 'w> {
 
     /// V12: an effect happens only when the instruction at the site does.
     pub(super) fn effect(&mut self, span: Span, during: &During) {
+        if during.guard.is_some() {
+            self.stretch += 1;
+        }
         if let Some((guard, negated)) = self.site.guard
             && !self.site.is_entry
-            && !during.facts.holds(&Fact::Held(0, !negated))
+            && !self.is_site_on(during)
         {
             let not = if negated { "!" } else { "" };
             self.add(
@@ -92,8 +95,13 @@ impl<'w> Judge<'_, 'w> {
         }
     }
 
-    /// V11: the address is that of a record below the capacity.
-    pub(super) fn store(&mut self, form: &Form, instruction: &Instruction<'w>, during: &During) {
+    /// Is it known that the instruction at the site is executed by whoever executes this?
+    pub(super) fn is_site_on(&self, during: &During) -> bool {
+        self.site.guard.is_none_or(|(_, negated)| during.facts.holds(&Fact::Held(0, !negated)))
+    }
+
+    /// V11: the address is that of a record, or of a table's cell, below the capacity.
+    pub(super) fn effect_on_memory(&mut self, form: &Form, instruction: &Instruction<'w>, during: &During) {
         let Some(Operand { span, shape: Shape::Address { base, offset } }) = instruction.operands.first()
         else {
             return;
@@ -108,6 +116,15 @@ impl<'w> Judge<'_, 'w> {
         let Some(map) = address.base() else {
             return self.add(Rule::V11, span, format!("`{base}` is not computed from the base of one map"));
         };
+        let claimed = self.site.claim.maps.get(map as usize);
+        let name = claimed.map_or("", |map| map.name.as_str());
+        if claimed.is_some_and(|map| map.is_table() != (form.act == Act::Reduce)) {
+            let message = match form.act {
+                Act::Reduce => format!("`{name}` is a map, to whose records nothing is added"),
+                _ => format!("`{name}` is a table, into whose cells nothing is stored"),
+            };
+            return self.add(Rule::V11, span, message);
+        }
         let bytes = u64::from(form.last / 8 * form.lanes);
         let mut bounded = false;
         for fact in during.facts.iter() {
@@ -120,7 +137,6 @@ impl<'w> Judge<'_, 'w> {
                 }
             }
         }
-        let name = self.site.claim.maps.get(map as usize).map_or("", |map| map.name.as_str());
         let message = if bounded {
             format!(
                 "`{base}` is not the base of `{name}` plus its shape times the index that was compared, or {bytes} bytes \

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
 
 mod code;
+mod counters;
 mod frame;
 mod text;
 
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 use text::{Class, accepted};
 
 fn classes() -> impl Iterator<Item = &'static Class> {
-    frame::CLASSES.iter().chain(code::CLASSES)
+    frame::CLASSES.iter().chain(code::CLASSES).chain(counters::CLASSES)
 }
 
 #[test]

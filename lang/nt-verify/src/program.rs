@@ -1,0 +1,191 @@
+//! V9 and V10: what a span may read of the program, which is what the instruction behind it reads.
+//!
+//! ```text
+//! /*nt:3{*/{ .reg .b64 %nt_a; add.u64 %nt_a, %rd4, 16; … }/*}nt:3*/  ld.global.f32 %f1, [%rd4+16];     %rd4, not %f1
+//! ```
+//!
+//! Whatever the instruction at the site reads has its value there, in the original too: nothing is asked of where it
+//! was assigned. Two things remain. Under a guard, the instruction reads it only where the guard holds; a register
+//! that the kernel assigns under guards alone may be read under that guard alone (ptxas takes an undefined one in
+//! silence). And asynchronous instructions write registers after they are done: what one of them writes anywhere in the
+//! function is not read at all, since nothing here knows where it was waited for.
+//!
+//! Opcodes of the original are not known here. A destination is what stands in a first operand without brackets.
+
+use crate::place::Place;
+use nt_diag::Found;
+use nt_ptx::syntax::{Function, Instruction, Kind, Module};
+use nt_ptx::{ModuleInfo, TokenKind};
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+/// What a name of the program is that a span may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// Its bits; 0 for the address of a variable, which is as wide as it is asked for.
+    pub(crate) bits: u32,
+    /// Has it a value only where the guard of the site holds?
+    pub(crate) under_guard: bool,
+}
+
+/// Why a name may not be read: not of this site (V9), or at its own time (V10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Source(&'static str),
+    Time(&'static str),
+}
+
+/// The names of a module, found when they are asked for first.
+pub(crate) struct Program<'m, 's> {
+    module: &'m Module<'s>,
+    info: OnceCell<ModuleInfo<'s>>,
+}
+
+/// What is known of the registers of one function, by name, whatever scope declares it.
+#[derive(Debug, Default)]
+pub(crate) struct Writes<'s> {
+    /// What an instruction without a guard assigns.
+    always: HashSet<&'s str>,
+    /// What asynchronous instructions name in a first operand.
+    asynchronous: HashSet<&'s str>,
+}
+
+/// What writes registers after it is done (PTX ISA 9.0, 9.7.15.5 and 9.7.16.8): until `wgmma.wait_group`, until
+/// `tcgen05.wait::ld`.
+const ASYNCHRONOUS: [&str; 2] = ["wgmma.mma_async", "tcgen05.ld"];
+
+impl<'m, 's> Program<'m, 's> {
+    pub(crate) fn new(module: &'m Module<'s>) -> Self {
+        Program { module, info: OnceCell::new() }
+    }
+
+    pub(crate) fn info(&self) -> &ModuleInfo<'s> {
+        self.info.get_or_init(|| nt_ptx::resolve(self.module, &mut Found::new()))
+    }
+
+    /// What `name` is at a place.
+    pub(crate) fn source(
+        &self,
+        place: &Place,
+        writes: &OnceCell<Writes<'s>>,
+        name: &str,
+    ) -> Result<Source, Refused> {
+        let statement = place.instruction.and_then(|index| self.module.statements.get(index as usize));
+        let Some((at, instruction)) = statement.and_then(|statement| match statement.kind {
+            Kind::Instruction(instruction) => Some((statement.span.start, instruction)),
+            _ => None,
+        }) else {
+            return Err(Refused::Source(
+                "is no register of this span, and no instruction follows that reads it",
+            ));
+        };
+        let Some(is_base) = self.reads(&instruction, name) else {
+            return Err(Refused::Source("is not what the instruction at the site reads"));
+        };
+        let declared = self.info().declared_at(place.function, at, name);
+        if let Some(space) = self.variable_space(declared.map(|d| d.space), name) {
+            let plain = is_base && matches!(space, ".global" | ".shared" | ".const");
+            return match plain {
+                true => Ok(Source { bits: 0, under_guard: false }),
+                false => Err(Refused::Source("is a variable whose address is not taken at the site")),
+            };
+        }
+        let Some(register) = declared.filter(|d| d.space == ".reg" && d.lanes == 1) else {
+            return Err(Refused::Source("is no register that a span may read"));
+        };
+        let Some(bits) = bits(register.ty) else {
+            return Err(Refused::Source("has a type that no instruction of a span takes"));
+        };
+        let function = self.module.functions.get(place.function);
+        let writes = writes.get_or_init(|| function.map(|f| self.writes(f)).unwrap_or_default());
+        if writes.asynchronous.contains(name) {
+            return Err(Refused::Time("is written by an asynchronous instruction, and may not be there yet"));
+        }
+        Ok(Source { bits, under_guard: place.guard.is_some() && !writes.always.contains(name) })
+    }
+
+    /// The space of a variable of the function, or of the module if the function declares no such name.
+    fn variable_space(&self, declared: Option<&'s str>, name: &str) -> Option<&'s str> {
+        match declared {
+            Some(".reg" | ".param") => None,
+            Some(space) => Some(space),
+            None => {
+                let info = self.info();
+                info.variable(name).and_then(|index| info.variables.get(index)).map(|variable| variable.space)
+            }
+        }
+    }
+
+    /// Does an instruction read `name`, other than as its guard? If so: as the base of an address?
+    fn reads(&self, instruction: &Instruction, name: &str) -> Option<bool> {
+        let mut first = First::default();
+        let (mut found, mut opened) = (None, false);
+        for (kind, at) in self.module.code(instruction.operands) {
+            let is_destination = first.holds(kind);
+            if kind == TokenKind::Name && !is_destination && self.module.at(at) == name {
+                found = Some(found == Some(true) || opened);
+            }
+            opened = kind == TokenKind::OpenBracket;
+        }
+        found
+    }
+
+    /// One walk over a function.
+    fn writes(&self, function: &Function) -> Writes<'s> {
+        let mut writes = Writes::default();
+        for statement in self.module.body(function) {
+            let Kind::Instruction(instruction) = statement.kind else { continue };
+            let opcode = self.module.at(instruction.opcode);
+            let is_asynchronous = ASYNCHRONOUS.iter().any(|name| {
+                opcode.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            });
+            if instruction.guard.is_some() && !is_asynchronous {
+                continue;
+            }
+            let mut first = First::default();
+            for (kind, at) in self.module.code(instruction.operands) {
+                if !first.holds(kind) {
+                    break;
+                }
+                if kind == TokenKind::Name {
+                    let into = if is_asynchronous { &mut writes.asynchronous } else { &mut writes.always };
+                    into.insert(self.module.at(at));
+                }
+            }
+        }
+        writes
+    }
+}
+
+/// Follows the tokens of operands as long as they belong to a first one that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct First {
+    depth: u32,
+    over: bool,
+}
+
+impl First {
+    fn holds(&mut self, kind: TokenKind) -> bool {
+        match kind {
+            // An address is read, not written.
+            TokenKind::OpenBracket => self.over |= self.depth == 0,
+            TokenKind::OpenBrace | TokenKind::OpenParen => self.depth += 1,
+            TokenKind::CloseBrace | TokenKind::CloseParen => self.depth = self.depth.saturating_sub(1),
+            TokenKind::Comma => self.over |= self.depth == 0,
+            _ => {}
+        }
+        !self.over
+    }
+}
+
+/// The bits of a register's type.
+fn bits(ty: &str) -> Option<u32> {
+    match ty {
+        ".pred" => Some(1),
+        ".b8" | ".u8" | ".s8" => Some(8),
+        ".b16" | ".u16" | ".s16" | ".f16" => Some(16),
+        ".b32" | ".u32" | ".s32" | ".f32" | ".f16x2" => Some(32),
+        ".b64" | ".u64" | ".s64" | ".f64" => Some(64),
+        _ => None,
+    }
+}
