@@ -3,7 +3,7 @@
 use crate::assemble::Assembler;
 use crate::cache::Cache;
 use crate::choose::{self, Choice};
-use crate::image;
+use crate::image::Image;
 use crate::prepare::{self, Prepared, Refusal, Tools};
 use crate::probe::Probe;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct Engine {
 struct Images {
     /// Numbers by hash: the same image loaded by eight ranks is one.
     numbers: BTreeMap<[u8; 32], u32>,
-    list: Vec<Arc<Image>>,
+    list: Vec<Arc<Known>>,
 }
 
 /// What was found in an image.
@@ -31,21 +31,24 @@ struct Images {
 pub struct Inspected {
     /// Its number, for [`Engine::prepare`].
     pub image: u32,
-    /// The kernels in it, by mangled name, in text order.
+    /// The kernels in it that there is PTX of, by mangled name, in the order of the image.
     pub kernels: Vec<String>,
     /// Those that are chosen.
     pub selected: Vec<String>,
+    /// Kernels that are chosen and are there as machine code alone.
+    pub closed: Vec<String>,
     /// Why nothing in it can be probed; empty if something can, or if only nothing was chosen.
     pub reason: String,
+    /// What of it could not be read.
+    pub faults: Vec<String>,
 }
 
 #[derive(Debug)]
-struct Image {
+struct Known {
     /// BLAKE3 of its bytes, in hex.
     hash: String,
-    /// Its PTX; empty where nothing in it is chosen.
-    text: String,
     found: Inspected,
+    image: Image,
     prepared: Mutex<BTreeMap<(String, u32), Answer>>,
 }
 
@@ -75,47 +78,40 @@ impl Engine {
             return known.found.clone();
         }
         // Read without holding the lock: two processes may do the same work at first, none waits for another's image.
-        let (text, mut found) = self.look(bytes);
+        let mut image = Image::read(bytes);
+        let chosen = |names: &[String]| -> Vec<String> {
+            let names = names.iter().map(String::as_str);
+            choose::choose(&self.choices, names).into_iter().map(str::to_owned).collect()
+        };
+        let mut found = Inspected {
+            image: 0,
+            selected: chosen(&image.kernels),
+            closed: chosen(&image.closed),
+            kernels: std::mem::take(&mut image.kernels),
+            reason: std::mem::take(&mut image.reason),
+            faults: std::mem::take(&mut image.faults),
+        };
+        if !found.selected.is_empty() {
+            image.keep(bytes);
+        }
         let mut images = lock(&self.images);
         if let Some(&number) = images.numbers.get(hash.as_bytes())
-            && let Some(image) = images.list.get(number as usize)
+            && let Some(known) = images.list.get(number as usize)
         {
-            return image.found.clone();
+            return known.found.clone();
         }
         found.image = u32::try_from(images.list.len()).unwrap_or(u32::MAX);
-        let kept = if found.selected.is_empty() { String::new() } else { text.to_owned() };
         let hex = hash.to_hex().to_string();
-        let image = Image { hash: hex, text: kept, found: found.clone(), prepared: Mutex::default() };
+        let known = Known { hash: hex, found: found.clone(), image, prepared: Mutex::default() };
         images.numbers.insert(*hash.as_bytes(), found.image);
-        images.list.push(Arc::new(image));
+        images.list.push(Arc::new(known));
         found
     }
 
-    fn known(&self, hash: &[u8; 32]) -> Option<Arc<Image>> {
+    fn known(&self, hash: &[u8; 32]) -> Option<Arc<Known>> {
         let images = lock(&self.images);
         let number = *images.numbers.get(hash)?;
         images.list.get(number as usize).cloned()
-    }
-
-    fn look<'b>(&self, bytes: &'b [u8]) -> (&'b str, Inspected) {
-        let mut found = Inspected::default();
-        let text = match image::ptx(bytes) {
-            Ok(text) => text,
-            Err(reason) => return ("", Inspected { reason, ..found }),
-        };
-        match prepare::module(text) {
-            Ok((module, _)) => {
-                found.kernels = module.kernels().map(|kernel| module.at(kernel.name).to_owned()).collect();
-                let names = found.kernels.iter().map(String::as_str);
-                found.selected =
-                    choose::choose(&self.choices, names).into_iter().map(str::to_owned).collect();
-                if found.kernels.is_empty() {
-                    found.reason = "no kernel in it".to_owned();
-                }
-            }
-            Err(refusal) => found.reason = refusal.reason,
-        }
-        (text, found)
     }
 
     /// Prepares a kernel of an image for a device of compute capability `device` (90 for 9.0). The answer to the same
@@ -124,30 +120,33 @@ impl Engine {
     /// # Errors
     /// The kernel has to run as it is; why is said.
     pub fn prepare(&self, image: u32, kernel: &str, device: u32) -> Result<Arc<Prepared>, Refusal> {
-        let image = lock(&self.images).list.get(image as usize).cloned();
-        let Some(image) = image else { return Err(Refusal::input("no image has this number")) };
-        if !image.found.selected.iter().any(|selected| selected == kernel) {
+        let known = lock(&self.images).list.get(image as usize).cloned();
+        let Some(known) = known else { return Err(Refusal::input("no image has this number")) };
+        if !known.found.selected.iter().any(|selected| selected == kernel) {
             return Err(Refusal::input("the kernel is not selected"));
         }
         let answer = {
-            let mut prepared = lock(&image.prepared);
+            let mut prepared = lock(&known.prepared);
             Arc::clone(prepared.entry((kernel.to_owned(), device)).or_default())
         };
         let tools = Tools { probe: &self.probe, assembler: self.assembler.as_ref(), cache: &self.cache };
-        let made = answer
-            .get_or_init(|| prepare::run(tools, &image.text, &image.hash, kernel, device).map(Arc::new));
+        let made = answer.get_or_init(|| {
+            let module = known.image.module(kernel, device)?;
+            prepare::run(tools, &module, &known.hash, kernel, device).map(Arc::new)
+        });
         made.clone()
     }
 
-    /// The PTX of an image; empty where nothing in it is chosen.
-    pub fn text(&self, image: u32) -> String {
-        lock(&self.images).list.get(image as usize).map_or_else(String::new, |image| image.text.clone())
+    /// The bytes of an image; none where nothing in it is chosen.
+    pub fn bytes(&self, image: u32) -> Arc<[u8]> {
+        let known = lock(&self.images).list.get(image as usize).cloned();
+        known.map_or_else(Arc::default, |known| known.image.bytes())
     }
 
     /// The kernels of all images so far, each name once.
     pub fn kernels(&self) -> BTreeSet<String> {
         let images = lock(&self.images).list.clone();
-        images.iter().flat_map(|image| image.found.kernels.iter().cloned()).collect()
+        images.iter().flat_map(|known| known.found.kernels.iter().cloned()).collect()
     }
 
     /// The names nearest to what was chosen and not found.

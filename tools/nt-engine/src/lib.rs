@@ -20,6 +20,7 @@ mod image;
 pub mod manifest;
 mod prepare;
 mod probe;
+mod state;
 
 pub use engine::{Engine, Inspected};
 pub use nt_cli::choose;

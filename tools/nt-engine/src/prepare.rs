@@ -11,8 +11,10 @@
 use crate::assemble::{Arch, Assembler, Failure};
 use crate::cache::Cache;
 use crate::compare::Both;
+use crate::image::{Parsed, Resolved};
 use crate::manifest;
 use crate::probe::Probe;
+use crate::state;
 use nt_diag::{Diagnostic, Found, Source, Span};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::Module;
@@ -98,16 +100,16 @@ pub(crate) struct Tools<'t> {
     pub(crate) cache: &'t Cache,
 }
 
-/// Prepares `kernel` of the module `text`, whose image has the hash `image`, for a device.
+/// Prepares `kernel` of a module, whose image has the hash `image`, for a device.
 pub(crate) fn run(
     tools: Tools<'_>,
-    text: &str,
+    parsed: &Parsed,
     image: &str,
     kernel: &str,
     device: u32,
 ) -> Result<Prepared, Refusal> {
     let started = Instant::now();
-    let (module, info) = module(text)?;
+    let (text, Resolved { module, info }) = (parsed.text(), parsed.resolved());
     let Some((function, entry)) = module
         .functions
         .iter()
@@ -118,21 +120,21 @@ pub(crate) fn run(
     };
 
     // Before any work: what would make the twin compute something else, or not run there at all.
-    state_stays_one(&info, function)?;
+    state::may_be_twin(module, info, function)?;
     let target = module.arch().unwrap_or("");
     let target = Arch::parse(target).ok_or_else(|| Refusal::input(format!("unknown target `{target}`")))?;
     let arch = target.on(device).map_err(Refusal::input)?;
 
-    let original = nt_weave::prune(&module, &info, function);
+    let original = nt_weave::prune(module, info, function);
     let report = nt_verify::check_pruned(text, &original);
     if !report.is_accepted() {
         let files = vec![("original.ptx", text.to_owned()), ("pruned.ptx", original)];
         return Err(Refusal::bug("prune", &violations(&report), files));
     }
 
-    let (woven, mut kernel) = weave(tools.probe, &module, &original, kernel)?;
+    let (woven, mut kernel) = weave(tools.probe, module, &original, kernel)?;
     // Lines of sites are the image's, of which the pruned module is a part.
-    let sites = nt_weave::list_sites(&module, &info, function);
+    let sites = nt_weave::list_sites(module, info, function);
     manifest::take_places(&mut kernel, &sites);
     let ours = started.elapsed();
 
@@ -145,7 +147,7 @@ pub(crate) fn run(
         match both.assemble() {
             Ok(compared) => {
                 both.nothing_new(&compared)?;
-                compared.launchable(&module, entry)?;
+                compared.launchable(module, entry)?;
                 [kernel.before, kernel.after] = compared.resources(&kernel.name);
                 (assembled, runs) = (Some(compared.cubin), compared.runs);
             }
@@ -205,24 +207,6 @@ fn violations(report: &nt_verify::Report) -> String {
     match report.violations().len() + report.left_out() {
         0 | 1 => first,
         all => format!("{first}, and {} more", all - 1),
-    }
-}
-
-/// Refuses a kernel that reaches what exists once a module: the twin module would have a copy of its own, which the
-/// host and other kernels would neither see nor set.
-fn state_stays_one(info: &ModuleInfo<'_>, function: usize) -> Result<(), Refusal> {
-    let reach = info.reach(&[function]);
-    let shared =
-        reach.variables.iter().filter_map(|&index| info.variables.get(index as usize)).find(|variable| {
-            // `.shared` exists once a block, in whichever module the kernel is.
-            !matches!(variable.space, ".shared" | ".param" | ".local")
-        });
-    match shared {
-        Some(variable) => Err(Refusal::input(format!(
-            "it uses the module's {} variable `{}`, of which a probed kernel would have a copy of its own",
-            variable.space, variable.name
-        ))),
-        None => Ok(()),
     }
 }
 

@@ -143,7 +143,22 @@ fn refusals_say_why_on_one_line() {
         90,
         &["`count`"],
     );
-    check(&module(".entry k() { ret; }"), 80, &["later device"]);
+    check(&module(".entry k() { ret; }"), 80, &["no PTX for sm_80: PTX for sm_90 only"]);
+    // What is linked in by whoever loads the original is not there for a twin.
+    check(
+        &module(".extern .func f;\n.entry k() { call.uni f; ret; }"),
+        90,
+        &["it calls `f`, which is in another module"],
+    );
+    check(
+        &module(
+            ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 a, .param .b64 b);\n.entry k() {\n\
+             .reg .b64 %a; { .param .b64 p; .param .b64 q; .param .b32 r;\n\
+             call.uni (r), cudaLaunchDeviceV2, (p, q); } ret; }",
+        ),
+        90,
+        &["it launches kernels itself"],
+    );
 }
 
 #[test]

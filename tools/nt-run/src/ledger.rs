@@ -25,6 +25,8 @@ pub(crate) struct Entries {
     pub(crate) seen: u64,
     /// Kernels that were selected in some image.
     pub(crate) selected: BTreeSet<String>,
+    /// Kernels that were chosen and are in some image as machine code alone.
+    pub(crate) closed: BTreeSet<String>,
     /// Sentences for the summary, each once.
     pub(crate) notes: Vec<String>,
     /// Reproducers that were saved.

@@ -91,10 +91,14 @@ impl<'s> Session<'s> {
             if found.reason.is_empty() { "" } else { "; " },
             found.reason
         ));
+        for fault in &found.faults {
+            self.shared.ledger.note(format!("an image of {size} bytes is damaged: {fault}"));
+        }
         {
             let mut entries = self.shared.ledger.open();
             entries.seen += 1;
             entries.selected.extend(found.selected.iter().cloned());
+            entries.closed.extend(found.closed.iter().cloned());
             if !found.reason.is_empty() {
                 *entries.images.entry(found.reason.clone()).or_default() += 1;
             }
@@ -107,8 +111,8 @@ impl<'s> Session<'s> {
         let Need { image, arch, kernel } = need;
         let prepared = guard(|| self.shared.engine.prepare(*image, kernel, *arch)).unwrap_or_else(|panic| {
             let question = format!("kernel {kernel}, sm_{arch}\n");
-            let bytes = self.shared.engine.text(*image);
-            let files: [(&str, &[u8]); 2] = [("image", bytes.as_bytes()), ("question", question.as_bytes())];
+            let bytes = self.shared.engine.bytes(*image);
+            let files: [(&str, &[u8]); 2] = [("image", &bytes), ("question", question.as_bytes())];
             Err(Refusal { reason: save::panic(self.shared, &panic, &files), bug: None })
         });
         let key = (kernel.clone(), *arch);

@@ -51,7 +51,7 @@ pub(crate) fn headline(facts: &Facts<'_>) -> String {
 
 /// Why nothing was probed.
 fn nothing(facts: &Facts<'_>, launches: u64) -> String {
-    let Entries { processes, kernels, images, seen, selected, .. } = facts.entries;
+    let Entries { processes, kernels, images, seen, selected, closed, .. } = facts.entries;
     if processes.is_empty() {
         // Without a word from a hook there is nothing to count either.
         return match facts.obstacle {
@@ -61,6 +61,10 @@ fn nothing(facts: &Facts<'_>, launches: u64) -> String {
     }
     if *seen == 0 {
         return "the CUDA driver was used, but no module was loaded".to_owned();
+    }
+    if selected.is_empty() && !closed.is_empty() {
+        let reasons: Vec<&str> = images.keys().map(String::as_str).collect();
+        return format!("no chosen kernel can be: {}", list(&reasons, 3));
     }
     if selected.is_empty() {
         let unreadable: u64 = images.values().sum();
@@ -85,6 +89,11 @@ fn nothing(facts: &Facts<'_>, launches: u64) -> String {
             Outcome::Probed { .. } => None,
         })
         .collect();
+    if reasons.is_empty() {
+        // Of kernels that nobody asked us for, what the hooks say.
+        let chosen = facts.counts.kernels.iter().filter(|(name, _)| is_chosen(facts, name));
+        reasons.extend(chosen.flat_map(|(_, launches)| launches.reasons.keys().map(String::as_str)));
+    }
     reasons.sort_unstable();
     reasons.dedup();
     match reasons.as_slice() {
@@ -170,7 +179,7 @@ fn table(facts: &Facts<'_>) -> String {
     }
     let (mut rows, mut others, mut other_launches) = (Vec::new(), 0, 0);
     for (name, launches) in &facts.counts.kernels {
-        if facts.entries.selected.contains(name) {
+        if is_chosen(facts, name) {
             rows.push((name.as_str(), launches));
         } else {
             others += 1;
@@ -230,9 +239,14 @@ fn table(facts: &Facts<'_>) -> String {
     text
 }
 
+/// Is it one that should be probed, whether or not it can be?
+fn is_chosen(facts: &Facts<'_>, kernel: &str) -> bool {
+    facts.entries.selected.contains(kernel) || facts.entries.closed.contains(kernel)
+}
+
 /// Why kernels that are not in the table were not selected.
 fn why_others(facts: &Facts<'_>) -> String {
-    let others = facts.counts.kernels.iter().filter(|(name, _)| !facts.entries.selected.contains(*name));
+    let others = facts.counts.kernels.iter().filter(|(name, _)| !is_chosen(facts, name));
     let mut reasons: Vec<&str> = others.flat_map(|(_, l)| l.reasons.keys().map(String::as_str)).collect();
     reasons.sort_unstable();
     reasons.dedup();

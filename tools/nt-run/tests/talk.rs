@@ -167,7 +167,8 @@ fn the_hooks_part() {
             assert!(reason(b"\x7fELF\x02").contains("no PTX"));
             assert!(reason(b"").contains("no PTX"));
             let broken = String::from_utf8(kernels.clone()).unwrap().replacen("ret;", "ret", 1);
-            assert!(reason(broken.as_bytes()).starts_with("line "));
+            let found = hook.image(broken.as_bytes());
+            assert!(hook.need(found.image, "vector_add").unwrap_err().starts_with("line "));
             let found = hook.image(&kernels);
             assert!(hook.need(found.image, "no_such_kernel").unwrap_err().contains("not selected"));
             assert!(hook.need(999, "vector_add").is_err());

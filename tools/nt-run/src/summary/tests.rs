@@ -94,10 +94,12 @@ fn nothing_is_told_with_its_reason() {
     let unread = Entries {
         seen: 3,
         selected: std::collections::BTreeSet::new(),
-        images: [("no PTX: a cubin for sm_90".to_owned(), 3)].into(),
+        images: [("no PTX: cubin for sm_90 only".to_owned(), 3)].into(),
         ..met()
     };
-    check(facts(&unread, &none), "none of the 3 modules can be: no PTX: a cubin for sm_90");
+    check(facts(&unread, &none), "none of the 3 modules can be: no PTX: cubin for sm_90 only");
+    let closed = Entries { seen: 4, closed: ["gemm".to_owned()].into(), ..unread.clone() };
+    check(facts(&closed, &none), "no chosen kernel can be: no PTX: cubin for sm_90 only");
     let unselected = Entries { selected: std::collections::BTreeSet::new(), ..met() };
     let (choices, near) = (["gem_".to_owned()], ["gemm".to_owned(), "gemv".to_owned()]);
     check(
@@ -108,11 +110,33 @@ fn nothing_is_told_with_its_reason() {
 
     let counts =
         Counts { kernels: [("gemm".to_owned(), launches([5, 0, 0], "no"))].into(), ..Counts::default() };
+    check(facts(&met(), &counts), "no");
     let mut entries = met();
     entries.kernels = [(("gemm".to_owned(), 90), refused("line 7: expected `;`"))].into();
     check(facts(&entries, &counts), "line 7: expected `;`");
     entries.kernels.insert(("k".to_owned(), 90), refused("0 sites"));
     check(facts(&entries, &counts), "0 sites (and 1 other reasons)");
+}
+
+/// Machine code alone is a row of the table, with its reason, and not one of those that nobody chose.
+#[test]
+fn kernels_without_ptx_have_their_rows() {
+    let reason = "no PTX: cubin for sm_90 only";
+    let entries = Entries { closed: ["gemm".to_owned()].into(), selected: [].into(), ..met() };
+    let counts = Counts {
+        kernels: [
+            ("gemm".to_owned(), launches([2, 0, 0], reason)),
+            ("fill".to_owned(), launches([4, 0, 0], "not selected")),
+        ]
+        .into(),
+        ..Counts::default()
+    };
+    assert_eq!(
+        body(&facts(&entries, &counts)),
+        "  kernel  launches  probed  collected  registers  first launch\n\
+        \x20 gemm           2       0          0             no PTX: cubin for sm_90 only\n\
+        \x20 1 other kernel was launched unprobed, 4 times: not selected\n"
+    );
 }
 
 #[test]
