@@ -33,7 +33,7 @@ pub struct Facts<'f> {
     pub file: &'f str,
     /// Its line.
     pub line: u32,
-    /// Its number among the sites of the kernel.
+    /// Its number among the sites of the kernel, as the manifest lists them.
     pub site: u32,
     /// The opcode with its modifiers. A kernel's entry and exit have none.
     pub op: Option<&'f str>,
@@ -127,6 +127,7 @@ impl Facts<'_> {
             SiteValue::Elems => self.elems,
             SiteValue::Macs => self.macs,
             SiteValue::Line => Some(self.line),
+            SiteValue::Site => Some(self.site),
         }
     }
 

@@ -49,6 +49,8 @@ pub enum SiteValue {
     Macs,
     /// `line`: the source line.
     Line,
+    /// `site`: the site's number in its kernel, as the manifest lists them.
+    Site,
 }
 
 /// Parts of the instruction that may be known only when it runs.

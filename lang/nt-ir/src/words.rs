@@ -137,6 +137,7 @@ words! { SiteValue {
     SiteValue::Elems => SiteValue::Elems, "elems";
     SiteValue::Macs => SiteValue::Macs, "macs";
     SiteValue::Line => SiteValue::Line, "line";
+    SiteValue::Site => SiteValue::Site, "site";
 }}
 
 words! { Operand {
@@ -173,7 +174,7 @@ impl SiteValue {
             SiteValue::Width => Some(Part::Width),
             SiteValue::Elems => Some(Part::Elems),
             SiteValue::Macs => Some(Part::Macs),
-            SiteValue::Line => None,
+            SiteValue::Line | SiteValue::Site => None,
         }
     }
 }

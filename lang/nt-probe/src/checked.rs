@@ -3,12 +3,16 @@
 //! Every expression has one type, literals included; conversions that the language makes silently stand written out.
 
 use nt_diag::Span;
-use nt_ir::program::{BinaryOp, Builtin, CompareOp, Map, State, StateId, Tracepoint, Type, UnaryOp, Unit};
+use nt_ir::program::{
+    BinaryOp, Builtin, CompareOp, Map, Operand, Part, SiteKey, SiteValue, State, StateId, Table, TableId,
+    Tracepoint, Type, UnaryOp, Unit,
+};
 
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) states: Vec<State>,
     pub(crate) maps: Vec<Map>,
+    pub(crate) tables: Vec<Table>,
     pub(crate) probes: Vec<Probe>,
 }
 
@@ -45,6 +49,12 @@ pub(crate) enum Stmt {
         values: Vec<Expr>,
         span: Span,
     },
+    /// `@table = count()`, `@table = sum(value)`
+    Aggregate {
+        table: TableId,
+        value: Option<Expr>,
+        span: Span,
+    },
     If {
         condition: Expr,
         then: Vec<Stmt>,
@@ -66,6 +76,13 @@ pub(crate) enum Kind {
     /// In the canonical form of the type.
     Const(u64),
     Builtin(Builtin),
+    /// Known when a kernel is woven.
+    Site(SiteValue),
+    Operand(Operand),
+    /// Known when a kernel is woven.
+    Has(Part),
+    /// Known when a kernel is woven.
+    Match(SiteKey, String),
     State(StateId),
     Let(LetId),
     Unary(UnaryOp, Box<Expr>),
@@ -79,6 +96,40 @@ pub(crate) enum Kind {
 }
 
 impl Expr {
+    /// Is it known when a kernel is woven: made of literals and what is known of sites?
+    pub(crate) fn is_static(&self) -> bool {
+        match &self.kind {
+            Kind::Const(_) | Kind::Site(_) | Kind::Has(_) | Kind::Match(..) => true,
+            Kind::Builtin(_) | Kind::Operand(_) | Kind::State(_) | Kind::Let(_) => false,
+            _ => self.operands().into_iter().all(Expr::is_static),
+        }
+    }
+
+    /// Does it ask what is known of sites?
+    pub(crate) fn asks_of_site(&self) -> bool {
+        match &self.kind {
+            Kind::Site(_) | Kind::Has(_) | Kind::Match(..) => true,
+            _ => self.operands().into_iter().any(Expr::asks_of_site),
+        }
+    }
+
+    /// What it is made of.
+    pub(crate) fn operands(&self) -> Vec<&Expr> {
+        match &self.kind {
+            Kind::Const(_)
+            | Kind::Builtin(_)
+            | Kind::Site(_)
+            | Kind::Operand(_)
+            | Kind::Has(_)
+            | Kind::Match(..)
+            | Kind::State(_)
+            | Kind::Let(_) => Vec::new(),
+            Kind::Unary(_, a) | Kind::Cast(a) | Kind::Bits(a) => vec![a],
+            Kind::Binary(_, a, b) | Kind::Compare(_, a, b) => vec![a, b],
+            Kind::Select(c, a, b) => vec![c, a, b],
+        }
+    }
+
     /// Its value, if it is a constant.
     pub(crate) fn constant(&self) -> Option<u64> {
         match self.kind {

@@ -125,7 +125,7 @@ pub const EXPLANATIONS: &[Explanation] = &[
     ),
     on(
         "not-yet",
-        "warp inst:load { @bytes = sum(bytes); }",
+        "warp inst:load { @bytes = hist(bytes); }",
         "The program is right, but this version does not compile the construct that is named. `nt-probec --list` tells which \
          shipped probes compile and what the others wait for.",
     ),

@@ -16,6 +16,7 @@
 mod ast;
 mod check;
 mod checked;
+pub mod classes;
 mod emit;
 mod expected;
 mod explain;
@@ -72,15 +73,8 @@ pub fn missing(source: &str) -> Vec<String> {
 
 /// What the language gives by name: `(kind, name, type, about)`, for `--list`.
 pub fn given() -> impl Iterator<Item = (&'static str, &'static str, &'static str, &'static str)> {
-    use check::names::{GIVEN, Meaning};
-    let builtins = GIVEN.iter().map(|given| {
-        let kind = match given.meaning {
-            Meaning::Operand => "operand",
-            Meaning::Reducer => "reducer",
-            _ => "builtin",
-        };
-        (kind, given.name, given.ty, given.about)
-    });
-    let classes = check::points::CLASSES.iter().map(|(name, about)| ("class", *name, "", *about));
-    builtins.chain(classes)
+    let named = check::names::GIVEN.iter().map(|given| (given.kind(), given.name, given.ty, given.about));
+    let classes = classes::CLASSES.iter().map(|class| ("class", class.name, "", class.about));
+    let groups = classes::GROUPS.iter().map(|group| ("class", group.name, "group", group.about));
+    named.chain(classes).chain(groups)
 }

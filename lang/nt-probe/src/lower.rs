@@ -25,7 +25,7 @@ pub(crate) fn lower(program: &checked::Program, name: &str, found: &mut Found) -
         name: name.to_owned(),
         states: program.states.clone(),
         maps: program.maps.clone(),
-        tables: Vec::new(),
+        tables: program.tables.clone(),
         probes: program.probes.iter().map(|probe| lower_probe(probe, &varying)).collect(),
         limits: Vec::new(),
     };
@@ -50,7 +50,7 @@ fn varying_states(program: &checked::Program) -> Vec<bool> {
                     Stmt::If { then, otherwise, .. } => {
                         bodies.extend([then.as_slice(), otherwise.as_slice()]);
                     }
-                    Stmt::Let { .. } | Stmt::Save { .. } => {}
+                    Stmt::Let { .. } | Stmt::Save { .. } | Stmt::Aggregate { .. } => {}
                 }
             }
         }
@@ -107,6 +107,10 @@ impl Lowering<'_> {
                     let values = (0..).zip(values).collect();
                     self.effect(Op::Save { map: MapId(*map), values }, guards, *span);
                 }
+                Stmt::Aggregate { table, value, span } => {
+                    let value = value.as_ref().map(|value| self.expr(value));
+                    self.effect(Op::Aggregate { table: *table, value }, guards, *span);
+                }
                 Stmt::If { condition, then, otherwise } => {
                     let span = condition.span;
                     let holds = self.expr(condition);
@@ -158,6 +162,10 @@ impl Lowering<'_> {
         let op = match &expr.kind {
             Kind::Const(bits) => Op::Const(*bits),
             Kind::Builtin(builtin) => Op::Builtin(*builtin),
+            Kind::Site(value) => Op::Site(*value),
+            Kind::Operand(operand) => Op::Operand(*operand),
+            Kind::Has(part) => Op::Has(*part),
+            Kind::Match(what, glob) => Op::Match { what: *what, glob: glob.clone() },
             Kind::State(state) => Op::ReadState(*state),
             Kind::Let(id) => match self.lets.get(id.0) {
                 Some(Some((value, _))) => return *value,
@@ -171,7 +179,11 @@ impl Lowering<'_> {
             Kind::Bits(a) => Op::Bits(self.expr(a)),
             Kind::Select(c, a, b) => Op::Select(self.expr(c), self.expr(a), self.expr(b)),
         };
-        self.emit(expr.ty, op, expr.span)
+        let value = self.emit(expr.ty, op, expr.span);
+        if let Kind::Operand(_) = expr.kind {
+            self.values[value.0 as usize].uniform = !expr.varying;
+        }
+        value
     }
 
     fn emit(&mut self, ty: Type, op: Op, span: Span) -> ValueId {
@@ -179,6 +191,8 @@ impl Lowering<'_> {
         let uniform = match &op {
             Op::Builtin(builtin) => builtin.is_uniform(),
             Op::ReadState(state) => !self.varying_states[state.0 as usize],
+            // The checker knows the classes, on which this depends.
+            Op::Operand(_) => false,
             other => other.operands().iter().all(uniform),
         };
         let id = ValueId(self.values.len() as u32);

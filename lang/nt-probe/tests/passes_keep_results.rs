@@ -1,13 +1,18 @@
-//! The passes change how a program computes and stores, and never what a reader shows: random programs are run by an
-//! interpreter as they were lowered and as they were prepared, narrow and wide, and the columns of all records compared.
+//! The passes, and the closing of a probe over a site, change how a program computes and stores, and never what a reader
+//! shows: random programs are run by an interpreter as they were lowered, and as they were prepared (narrow and wide) and
+//! closed, and the columns of all records and all that is added to tables compared. What a site is asked is answered to the
+//! one from its facts, to the other by `close`.
 //!
 //! A clock's value depends on the place in the source where it is read, so that programs of which a read was dropped can be
 //! compared: one thread, whose clock begins anywhere and goes on by less than 2^32 cycles.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
 
-use nt_ir::program::{Builtin, Op, Probe, Program, Source, Tracepoint, Type, ValueId};
-use nt_ir::{Options, eval, prepare};
+use nt_ir::close::{Fact, Facts};
+use nt_ir::program::{
+    Builtin, Op, Operand, Part, Probe, Program, SiteValue, Source, Tracepoint, Type, ValueId,
+};
+use nt_ir::{Options, close, eval, glob_matches, prepare};
 use nt_probe::compile;
 use proptest::prelude::*;
 
@@ -20,9 +25,87 @@ struct Machine {
     pace: u64,
     /// Mixed into everything else that the machine tells.
     seed: u64,
+    /// The instruction that it meets between the kernel's entry and exit.
+    site: &'static Facts<'static>,
+}
+
+const PLAIN: Facts<'static> = Facts {
+    kernel: "gemm_tn",
+    func: "gemm_tn",
+    file: "gemm.cu",
+    line: 41,
+    site: 7,
+    op: Some("ld.global.v4.f32"),
+    class: Some("load"),
+    space: Some("global"),
+    width: Some(32),
+    elems: Some(4),
+    macs: None,
+    bytes: Fact::Known(16),
+    pred: Fact::Known(true),
+    addr: true,
+    others: &[Part::Out],
+};
+
+/// Sites that differ in what is known of them.
+const SITES: &[Facts<'static>] = &[
+    PLAIN,
+    Facts {
+        op: Some("cp.async.bulk"),
+        class: Some("bulk_copy"),
+        width: None,
+        elems: None,
+        bytes: Fact::Dynamic,
+        ..PLAIN
+    },
+    Facts { bytes: Fact::Absent, pred: Fact::Dynamic, macs: Some(2048), addr: false, ..PLAIN },
+    Facts {
+        kernel: "scan",
+        line: 3,
+        width: Some(64),
+        elems: Some(1),
+        space: None,
+        pred: Fact::Known(false),
+        ..PLAIN
+    },
+];
+
+/// When a probe runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Entry,
+    Site,
+    Exit,
 }
 
 impl Machine {
+    /// What a site answers; what it does not have is 0, which no program here may show.
+    fn site(self, op: &Op) -> u64 {
+        let site = self.site;
+        let mixed = |salt: u64| self.seed.wrapping_mul(salt) >> 7;
+        match op {
+            Op::Site(SiteValue::Width) => site.width.unwrap_or(0).into(),
+            Op::Site(SiteValue::Elems) => site.elems.unwrap_or(0).into(),
+            Op::Site(SiteValue::Macs) => site.macs.unwrap_or(0).into(),
+            Op::Site(SiteValue::Line) => site.line.into(),
+            Op::Site(SiteValue::Site) => site.site.into(),
+            Op::Has(part) => site.has(*part).into(),
+            Op::Match { what, glob } => site.name(*what).is_some_and(|name| glob_matches(glob, &name)).into(),
+            Op::Operand(Operand::Addr) => mixed(3),
+            Op::Operand(Operand::Bytes) => match site.bytes {
+                Fact::Known(bytes) => bytes.into(),
+                Fact::Dynamic => mixed(5) & 0xfff0,
+                Fact::Absent => 0,
+            },
+            Op::Operand(Operand::Pred) => match site.pred {
+                Fact::Known(holds) => holds.into(),
+                Fact::Dynamic => mixed(9) & 1,
+                Fact::Absent => 0,
+            },
+            other => panic!("{other:?} is not asked of a site"),
+        }
+    }
+
     fn builtin(self, builtin: Builtin, place: u32) -> u64 {
         let now = self.clock.wrapping_add(self.pace * u64::from(place));
         match builtin {
@@ -40,15 +123,28 @@ impl Machine {
     }
 }
 
-/// The records that the thread saves, in order: the map, and what a reader shows of each column.
-fn run(program: &Program, machine: Machine) -> Vec<(String, Vec<u64>)> {
+/// The records that the thread saves, in order: the map, and what a reader shows of each column; and what it adds to tables.
+/// Probes of instructions are closed first, if `closes`.
+fn run(program: &Program, machine: Machine, closes: bool) -> Vec<(String, Vec<u64>)> {
     let mut states: Vec<u64> = program.states.iter().map(|state| state.init).collect();
     let mut records = Vec::new();
-    for exit in [false, true] {
+    for phase in [Phase::Entry, Phase::Site, Phase::Exit] {
         for probe in &program.probes {
-            let here =
-                probe.points.iter().any(|point| matches!(point, Tracepoint::KernelExit { .. }) == exit);
-            if here {
+            let runs_in = |point: &Tracepoint| match point {
+                Tracepoint::KernelEntry { .. } => Phase::Entry,
+                Tracepoint::KernelExit { .. } => Phase::Exit,
+                Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => Phase::Site,
+            };
+            if !probe.points.iter().any(|point| runs_in(point) == phase) {
+                continue;
+            }
+            if closes && phase == Phase::Site {
+                let closed = close(program, probe, machine.site);
+                let Some(closed) = closed.unwrap_or_else(|why| panic!("{why:?}")) else { continue };
+                let open = |op: &Op| matches!(op, Op::Site(_) | Op::Has(_) | Op::Match { .. });
+                assert!(!closed.code.iter().any(|inst| open(&inst.op)));
+                run_probe(program, &closed, machine, &mut states, &mut records);
+            } else {
                 run_probe(program, probe, machine, &mut states, &mut records);
             }
         }
@@ -74,6 +170,7 @@ fn run_probe(
         let result = match &inst.op {
             Op::Const(bits) => *bits,
             Op::Builtin(builtin) => machine.builtin(*builtin, inst.span.start),
+            Op::Site(_) | Op::Operand(_) | Op::Has(_) | Op::Match { .. } => machine.site(&inst.op),
             Op::ReadState(state) => states[state.0 as usize],
             Op::Unary(op, a) => eval::unary(*op, ty, get(a)).unwrap(),
             Op::Binary(op, a, b) => eval::binary(*op, ty, get(a), get(b)).unwrap(),
@@ -83,6 +180,11 @@ fn run_probe(
             Op::Select(c, a, b) => get(if get(c) == 0 { b } else { a }),
             Op::WriteState(state, value) => {
                 states[state.0 as usize] = get(value);
+                continue;
+            }
+            Op::Aggregate { table, value } => {
+                let name = &program.tables[table.0 as usize].name;
+                records.push((format!("@{name}"), vec![value.as_ref().map_or(1, get)]));
                 continue;
             }
             Op::Save { map, values } => {
@@ -109,11 +211,11 @@ fn run_probe(
 fn holds(source: &str, machine: Machine) {
     let (program, found) = compile(source, "t");
     let program = program.unwrap_or_else(|| panic!("{source}\n{found:?}"));
-    let expected = run(&program, machine);
+    let expected = run(&program, machine, false);
     for wide in [false, true] {
         let prepared = prepare(program.clone(), Options { wide }).unwrap();
         let text = nt_ir::text::print(&prepared.program);
-        assert_eq!(run(&prepared.program, machine), expected, "{source}\n{text}");
+        assert_eq!(run(&prepared.program, machine, true), expected, "{source}\n{text}");
     }
 }
 
@@ -195,23 +297,94 @@ proptest! {
                  }}"
             ),
             // The source is about 2^11 bytes long, so all of it takes less than 2^32 cycles.
-            Machine { clock, pace: pace.min(1 << 19), seed },
+            Machine { clock, pace: pace.min(1 << 19), seed, site: &PLAIN },
         );
     }
+
+    #[test]
+    fn closing_keeps_what_readers_show(
+        (first, second) in (at_site(), at_site()),
+        (condition, inner) in (of_site(), of_site()),
+        site in prop::sample::select(SITES.iter().collect::<Vec<_>>()),
+        (clock, pace, seed) in (any::<u64>(), 1..(1_u64 << 19), any::<u64>()),
+    ) {
+        holds(
+            &format!(
+                "state start: u64; state total: u64; state seen: u32;
+                 map m: array<thread> {{ total: u64, seen: u32 }}
+                 kernel:entry {{ start = clock(); }}
+                 inst:* /{condition}/ {{
+                   total += {first};
+                   if {inner} {{ seen++; @a[line] = sum({second}); }} else {{ @b[class, block] = count(); }}
+                 }}
+                 kernel:exit {{ m.save(total, seen); @c[block] = sum(total); }}"
+            ),
+            Machine { clock, pace, seed, site },
+        );
+    }
+}
+
+/// An expression of type u64 that asks a site for nothing that it may lack.
+fn at_site() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "clock()",
+        "(clock() - start)",
+        "total",
+        "(has(bytes) ? bytes as u64 : 0)",
+        "(has(width) ? (width / 8 * (has(elems) ? elems : 1)) as u64 : 1)",
+        "(has(macs) ? macs as u64 : 7)",
+        "(has(addr) ? addr as u64 : 3)",
+        "(line as u64)",
+        "(site as u64)",
+        "(seen as u64)",
+        "(16 as u64)",
+    ]);
+    leaf.prop_map(str::to_owned).prop_recursive(3, 12, 3, |inner| {
+        let operator = prop::sample::select(vec!["+", "-", "*", "&", "^"]);
+        prop_oneof![
+            (inner.clone(), operator, inner.clone()).prop_map(|(a, op, b)| format!("({a} {op} {b})")),
+            (of_site(), inner.clone(), inner).prop_map(|(c, a, b)| format!("({c} ? {a} : {b})")),
+        ]
+    })
+}
+
+/// A condition of which a part is known of the site.
+fn of_site() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "op == \"ld.*\"",
+        "class != \"load\"",
+        "kernel == \"gemm*\"",
+        "has(out)",
+        "has(in1)",
+        "has(bytes) && bytes >= 16",
+        "has(width) && width == 32",
+        "pred",
+        "line < 10",
+        "lane < 9",
+        "seen == 0",
+        "true",
+    ]);
+    leaf.prop_map(|leaf| format!("({leaf})")).prop_recursive(3, 8, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), prop::sample::select(vec!["&&", "||", "=="]), inner.clone())
+                .prop_map(|(a, op, b)| format!("({a} {op} {b})")),
+            inner.prop_map(|a| format!("!{a}")),
+        ]
+    })
 }
 
 /// What the limit is for: beyond it the narrow form is wrong, and only it.
 #[test]
 fn a_launch_beyond_the_limit_needs_the_wide_form() {
     let source = nt_probe::shipped("block_sched").unwrap();
-    let machine = Machine { clock: 1 << 40, pace: 1 << 33, seed: 1 };
+    let machine = Machine { clock: 1 << 40, pace: 1 << 33, seed: 1, site: &PLAIN };
     let (program, _) = compile(source, "block_sched");
     let program = program.unwrap();
-    let truth = run(&program, machine);
+    let truth = run(&program, machine, false);
     let wide = prepare(program.clone(), Options { wide: true }).unwrap();
     let narrow = prepare(program, Options { wide: false }).unwrap();
-    assert_eq!(run(&wide.program, machine), truth);
-    assert_ne!(run(&narrow.program, machine), truth);
+    assert_eq!(run(&wide.program, machine, true), truth);
+    assert_ne!(run(&narrow.program, machine, true), truth);
     let short = Machine { pace: 1 << 20, ..machine };
-    assert_eq!(run(&narrow.program, short), run(&wide.program, short));
+    assert_eq!(run(&narrow.program, short, true), run(&wide.program, short, true));
 }

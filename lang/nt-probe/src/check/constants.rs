@@ -124,6 +124,10 @@ impl<'s> Checker<'_, 's> {
                 self.not_constant(choice.span);
                 Value::Bad
             }
+            Value::Glob(_, span) => {
+                self.not_yet(span, super::exprs::STRINGS);
+                Value::Bad
+            }
             value => value,
         }
     }
@@ -159,6 +163,8 @@ impl Value {
             Value::Literal(literal) => Value::Literal(super::Literal { span, ..literal }),
             Value::Typed(expr) => Value::Typed(crate::checked::Expr { span, ..expr }),
             Value::Choice(choice) => Value::Choice(Box::new(super::Choice { span, ..*choice })),
+            Value::Text(key, _) => Value::Text(key, span),
+            Value::Glob(glob, _) => Value::Glob(glob, span),
             Value::Bad => Value::Bad,
         }
     }

@@ -1,6 +1,7 @@
 //! From one type to another: silently where nothing is lost, by a cast where something may be.
 //! Language reference, Types and expressions.
 
+use super::exprs::STRINGS;
 use super::types::{fits, widens};
 use super::{Checker, Choice, Literal, Value};
 use crate::checked::{self, Kind};
@@ -22,8 +23,18 @@ impl Checker<'_, '_> {
                 self.coerce(Value::Choice(choice), ty)
             }
             Value::Typed(expr) => Some(expr),
-            Value::Bad => None,
+            other => self.no_value(&other),
         }
+    }
+
+    /// A text where a value is wanted; what is wrong already has been told.
+    fn no_value<T>(&mut self, value: &Value) -> Option<T> {
+        match value {
+            Value::Text(key, span) => self.text_as_value(*key, *span),
+            Value::Glob(_, span) => self.not_yet(*span, STRINGS),
+            Value::Literal(_) | Value::Choice(_) | Value::Typed(_) | Value::Bad => {}
+        }
+        None
     }
 
     /// `value` as `ty`, if nothing is lost.
@@ -38,7 +49,7 @@ impl Checker<'_, '_> {
                 return Some(checked::Expr { kind, ty, varying, span });
             }
             Value::Typed(expr) => expr,
-            Value::Bad => return None,
+            other => return self.no_value(&other),
         };
         if expr.ty == ty {
             return Some(expr);
@@ -71,7 +82,7 @@ impl Checker<'_, '_> {
             Value::Typed(expr) => (expr.span, expr.ty.word()),
             Value::Literal(literal) => (literal.span, "a number"),
             Value::Choice(choice) => (choice.span, "a number"),
-            Value::Bad => return None,
+            other => return self.no_value(other),
         };
         let shown = self.shown(span);
         let diagnostic = Diagnostic::error("not-bool", span, format!("a condition is a bool, this is {ty}"))
@@ -135,7 +146,7 @@ impl Choice {
         [&self.a, &self.b].into_iter().any(|value| match value {
             Value::Literal(literal) => literal.value < 0 && !literal.complement,
             Value::Choice(choice) => choice.is_negative(),
-            Value::Typed(_) | Value::Bad => false,
+            _ => false,
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::names::{self, Meaning};
 use super::types::common;
 use super::{Checker, Choice, Global, Literal, Value};
-use crate::ast::{Argument, Expr, ExprKind};
+use crate::ast::{Argument, BinaryOp, Expr, ExprKind};
 use crate::checked::{self, Kind};
 use crate::literal::integer;
 use crate::token::Word;
@@ -25,7 +25,7 @@ impl<'s> Checker<'_, 's> {
                 Err(message) => self.wrong("bad-number", word.span, message),
             },
             ExprKind::Float(_) => self.refuse(span, FLOATS),
-            ExprKind::Str(_) => self.refuse(span, STRINGS),
+            ExprKind::Str(word) => Self::glob(*word),
             ExprKind::Param(_) => self.refuse(span, ARGUMENTS),
             ExprKind::Bool(value) => constant(u64::from(*value), Type::Bool, span),
             ExprKind::Name(word) => self.name(*word),
@@ -37,7 +37,10 @@ impl<'s> Checker<'_, 's> {
                 self.unary(*op, a, span)
             }
             ExprKind::Binary(op, a, b) => {
-                let (a, b) = (self.expr(a), self.expr(b));
+                let a = self.expr(a);
+                // What the right side of `has(x) && …` asks for need not be there where the left decides.
+                let decides = matches!(op, BinaryOp::LogicAnd | BinaryOp::LogicOr) && asks_of_site(&a);
+                let b = self.within(decides, |checker| checker.expr(b));
                 self.binary(*op, a, b, span)
             }
             ExprKind::Cast(a, ty) => {
@@ -49,10 +52,20 @@ impl<'s> Checker<'_, 's> {
                 self.bits(a, *ty, span)
             }
             ExprKind::Select(condition, a, b) => {
-                let (condition, a, b) = (self.expr(condition), self.expr(a), self.expr(b));
+                let condition = self.expr(condition);
+                let (a, b) =
+                    self.within(asks_of_site(&condition), |checker| (checker.expr(a), checker.expr(b)));
                 self.select(condition, a, b, span)
             }
         }
+    }
+
+    /// Checks what a condition on the site decides, if `decided`.
+    fn within<T>(&mut self, decided: bool, check: impl FnOnce(&mut Self) -> T) -> T {
+        self.scope.undecided += usize::from(decided);
+        let checked = check(self);
+        self.scope.undecided -= usize::from(decided);
+        checked
     }
 
     fn name(&mut self, word: Word<'s>) -> Value {
@@ -107,9 +120,12 @@ impl<'s> Checker<'_, 's> {
                     .push(Diagnostic::error("type-mismatch", span, "`cluster` has two parts").help(help));
                 Value::Bad
             }
-            Meaning::Operand => self.absent(word),
+            Meaning::Operand(operand) => self.operand(operand, word),
+            Meaning::SiteNumber(number) => self.site_number(number, word),
+            Meaning::SiteText(key) => self.site_text(key, word),
+            Meaning::LaterOperand => self.later_operand(word),
             Meaning::NotYet(what) => self.refuse(span, what),
-            Meaning::Extreme(_) | Meaning::Select | Meaning::Reducer => {
+            Meaning::Extreme(_) | Meaning::Select | Meaning::Reducer | Meaning::Has => {
                 let message = format!("`{0}` is a function: `{0}(…)`", word.text);
                 self.wrong("type-mismatch", span, message)
             }
@@ -123,18 +139,6 @@ impl<'s> Checker<'_, 's> {
         let diagnostic =
             Diagnostic::error("unknown-name", word.span, format!("unknown name `{}`", word.text))
                 .suggest(word.text, known);
-        self.found.push(diagnostic);
-        Value::Bad
-    }
-
-    /// An operand of instructions, at a tracepoint that has none: all others have been refused before.
-    fn absent(&mut self, word: Word<'s>) -> Value {
-        let message = format!(
-            "`{}` is an operand of instructions, and the kernel's entry and exit have none",
-            word.text
-        );
-        let diagnostic = Diagnostic::error("operand-absent", word.span, message)
-            .help("instructions have tracepoints `inst:CLASS`");
         self.found.push(diagnostic);
         Value::Bad
     }
@@ -173,7 +177,15 @@ impl<'s> Checker<'_, 's> {
                 self.wrong("type-mismatch", span, format!("`{}` takes no arguments", function.text))
             }
             (Meaning::Axes(_) | Meaning::Cluster, _) => self.name(function),
-            (Meaning::Operand, _) => self.absent(function),
+            (
+                Meaning::Operand(_) | Meaning::SiteNumber(_) | Meaning::SiteText(_) | Meaning::LaterOperand,
+                [],
+            ) => self.name(function),
+            (
+                Meaning::Operand(_) | Meaning::SiteNumber(_) | Meaning::SiteText(_) | Meaning::LaterOperand,
+                _,
+            ) => self.wrong("type-mismatch", span, format!("`{}` takes no arguments", function.text)),
+            (Meaning::Has, _) => self.has(function, arguments, span),
             (Meaning::NotYet(what), _) => self.refuse(span, what),
             (Meaning::Reducer, _) if self.scope.unit == Unit::Thread => {
                 let message = format!(
@@ -191,8 +203,10 @@ impl<'s> Checker<'_, 's> {
                 self.extreme(op, a, b, span)
             }
             (Meaning::Select, [condition, a, b]) => {
-                let (condition, a, b) =
-                    (self.expr(&condition.value), self.expr(&a.value), self.expr(&b.value));
+                let condition = self.expr(&condition.value);
+                let (a, b) = self.within(asks_of_site(&condition), |checker| {
+                    (checker.expr(&a.value), checker.expr(&b.value))
+                });
                 self.select(condition, a, b, span)
             }
             (Meaning::Extreme(_), _) => {
@@ -306,6 +320,11 @@ impl<'s> Checker<'_, 's> {
         self.not_yet(span, what);
         Value::Bad
     }
+}
+
+/// Does it ask what is known of sites?
+fn asks_of_site(value: &Value) -> bool {
+    matches!(value, Value::Typed(expr) if expr.asks_of_site())
 }
 
 fn constant(bits: u64, ty: Type, span: Span) -> Value {

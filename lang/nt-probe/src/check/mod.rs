@@ -6,13 +6,16 @@
 //!
 //! An expression that is wrong has no value ([`Value::Bad`]) and causes no further errors.
 
+mod aggregates;
 mod constants;
 mod conversions;
 mod exprs;
+mod instructions;
 mod maps;
 pub(crate) mod names;
 mod operators;
-pub(crate) mod points;
+mod points;
+mod sites;
 mod stmts;
 mod survey;
 mod types;
@@ -22,7 +25,7 @@ use crate::ast::{Binding, Item};
 use crate::checked;
 use crate::token::Word;
 use nt_diag::{Diagnostic, Found, Span};
-use nt_ir::program::{State, StateId, Type};
+use nt_ir::program::{SiteKey, State, StateId, Table, Tracepoint, Type, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The states a program may have: each is a register of every thread, of which there are at most 255.
@@ -45,6 +48,10 @@ enum Value {
     /// `c ? 1 : 2`, which has no type either.
     Choice(Box<Choice>),
     Typed(checked::Expr),
+    /// What a site is called: a text, which is compared or a key.
+    Text(SiteKey, Span),
+    /// A string, without quotes and escapes.
+    Glob(String, Span),
     /// Wrong, which has been told.
     Bad,
 }
@@ -85,11 +92,21 @@ struct Local<'s> {
 
 /// What is known while one probe is checked.
 struct Scope<'s> {
-    unit: nt_ir::program::Unit,
+    unit: Unit,
+    /// Where it runs; none while constants are folded.
+    points: Vec<Tracepoint>,
+    /// How many conditions on the site stand around: what they decide may ask for what some sites lack.
+    undecided: usize,
     /// The probe's lets, by `LetId`.
     lets: Vec<Local<'s>>,
     /// Those in sight.
     visible: Vec<(&'s str, checked::LetId)>,
+}
+
+impl Scope<'_> {
+    fn new(unit: Unit, points: Vec<Tracepoint>) -> Self {
+        Scope { unit, points, undecided: 0, lets: Vec::new(), visible: Vec::new() }
+    }
 }
 
 struct Checker<'c, 's> {
@@ -100,6 +117,8 @@ struct Checker<'c, 's> {
     state_items: Vec<&'c Binding<'s>>,
     facts: Vec<Facts>,
     maps: Vec<maps::Declared<'s>>,
+    /// As the probes checked so far use them.
+    tables: Vec<Table>,
     scope: Scope<'s>,
     /// Constructs refused by name so far, each told once.
     missing: BTreeSet<&'static str>,
@@ -116,7 +135,8 @@ pub(crate) fn check<'s>(text: &'s str, items: &[Item<'s>], found: &mut Found) ->
         state_items: Vec::new(),
         facts: Vec::new(),
         maps: Vec::new(),
-        scope: Scope { unit: nt_ir::program::Unit::Thread, lets: Vec::new(), visible: Vec::new() },
+        tables: Vec::new(),
+        scope: Scope::new(Unit::Thread, Vec::new()),
         missing: BTreeSet::new(),
         found: Found::new(),
     };
@@ -125,10 +145,11 @@ pub(crate) fn check<'s>(text: &'s str, items: &[Item<'s>], found: &mut Found) ->
     checker.declare_maps();
     checker.declare_states();
     let probes = checker.probes();
+    checker.scope = Scope::new(Unit::Thread, Vec::new());
     let states = checker.states();
     let maps = checker.maps.iter().map(maps::Declared::lower).collect();
     found.extend(checker.found);
-    checked::Program { states, maps, probes }
+    checked::Program { states, maps, tables: checker.tables, probes }
 }
 
 impl<'s> Checker<'_, 's> {
@@ -255,6 +276,7 @@ impl<'s> Checker<'_, 's> {
             // Each round adds a fact to one of at most STATES states, so the rounds end.
             self.found = found.clone();
             self.missing = missing.clone();
+            self.tables.clear();
         }
     }
 

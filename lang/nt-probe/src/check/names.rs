@@ -2,7 +2,7 @@
 //!
 //! One table. The checker resolves by it, "did you mean" reads it, `--list` prints it.
 
-use nt_ir::program::Builtin;
+use nt_ir::program::{Builtin, Operand, Part, SiteKey, SiteValue};
 
 /// What a given name means.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +19,16 @@ pub(crate) enum Meaning {
     Select,
     /// Of the lanes of a warp; in warp probes only.
     Reducer,
-    /// A part of the instruction at the site.
-    Operand,
+    /// A part of the instruction at the site, known when it runs.
+    Operand(Operand),
+    /// A number known of the site.
+    SiteNumber(SiteValue),
+    /// A text known of the site, for keys and comparisons.
+    SiteText(SiteKey),
+    /// A part of the instruction that this compiler knows by name alone.
+    LaterOperand,
+    /// `has(x)`
+    Has,
     /// Known to the language, refused by this compiler; called so in messages.
     NotYet(&'static str),
 }
@@ -40,7 +48,8 @@ const fn given(name: &'static str, meaning: Meaning, ty: &'static str, about: &'
     Given { name, meaning, ty, about }
 }
 
-const SITE: Meaning = Meaning::NotYet("names of the site (`line`, `op`, `kernel` …)");
+const SITE: Meaning = Meaning::NotYet("some names of the site (`file`, `bb`, `mark`, `isa`)");
+const LATER: Meaning = Meaning::LaterOperand;
 const BITS: Meaning = Meaning::NotYet("functions on bits (`popc`, `clz`, `ctz`, `hash`)");
 const FLOAT: Meaning = Meaning::NotYet(super::exprs::FLOATS);
 
@@ -80,13 +89,13 @@ pub(crate) const GIVEN: &[Given] = &[
         "an argument of the kernel",
     ),
     given("banks", Meaning::NotYet("`banks` reads"), "u32", "banks of shared memory"),
-    given("site", SITE, "u32", "the site"),
-    given("line", SITE, "u32", "its source line"),
+    given("site", Meaning::SiteNumber(SiteValue::Site), "u32", "the site"),
+    given("line", Meaning::SiteNumber(SiteValue::Line), "u32", "its source line"),
     given("file", SITE, "str", "its source file"),
-    given("op", SITE, "str", "its opcode"),
-    given("class", SITE, "str", "its class"),
-    given("func", SITE, "str", "its function"),
-    given("kernel", SITE, "str", "its kernel"),
+    given("op", Meaning::SiteText(SiteKey::Op), "str", "its opcode"),
+    given("class", Meaning::SiteText(SiteKey::Class), "str", "its class"),
+    given("func", Meaning::SiteText(SiteKey::Func), "str", "its function"),
+    given("kernel", Meaning::SiteText(SiteKey::Kernel), "str", "its kernel"),
     given("bb", SITE, "u32", "its basic block"),
     given("mark", SITE, "str", "its mark"),
     given("isa", SITE, "str", "the target"),
@@ -101,12 +110,7 @@ pub(crate) const GIVEN: &[Given] = &[
     given("isnan", FLOAT, "bool", "is it no number?"),
     given("isinf", FLOAT, "bool", "is it infinite?"),
     given("sample", Meaning::NotYet("samples (`sample(N)`)"), "bool", "every Nth time"),
-    given(
-        "has",
-        Meaning::NotYet("tests for operands (`has(x)`)"),
-        "bool",
-        "does the instruction have this operand?",
-    ),
+    given("has", Meaning::Has, "bool", "does the instruction have this operand?"),
     given("any", Meaning::Reducer, "bool", "does it hold in an active lane?"),
     given("all", Meaning::Reducer, "bool", "does it hold in all active lanes?"),
     given("first", Meaning::Reducer, "of it", "the elected lane's"),
@@ -118,29 +122,40 @@ pub(crate) const GIVEN: &[Given] = &[
     given("distinct", Meaning::Reducer, "u32", "different values among the active lanes"),
     given("crowd", Meaning::Reducer, "u32", "most lanes that share one value"),
     given("passes", Meaning::Reducer, "u32", "passes through shared memory"),
-    given("addr", Meaning::Operand, "ptr", "the address accessed; varying"),
-    given("saddr", Meaning::Operand, "u32", "the shared-memory side of a copy; varying"),
-    given("bytes", Meaning::Operand, "u32", "bytes accessed"),
-    given("width", Meaning::Operand, "u32", "bits an element"),
-    given("elems", Meaning::Operand, "u32", "elements of a vector"),
-    given("space", Meaning::Operand, "str", "the state space"),
-    given("out", Meaning::Operand, "site", "what the instruction gives; varying"),
-    given("in1", Meaning::Operand, "site", "its first source; varying"),
-    given("in2", Meaning::Operand, "site", "its second source; varying"),
-    given("in3", Meaning::Operand, "site", "its third source; varying"),
-    given("in4", Meaning::Operand, "site", "its fourth source; varying"),
-    given("in5", Meaning::Operand, "site", "its fifth source; varying"),
-    given("old", Meaning::Operand, "site", "what a store overwrites; varying"),
-    given("macs", Meaning::Operand, "u32", "multiply-adds of a matrix instruction"),
-    given("taken", Meaning::Operand, "bool", "does the branch go? varying"),
-    given("pred", Meaning::Operand, "bool", "the instruction's guard; varying"),
-    given("done", Meaning::Operand, "bool", "is the wait over? varying"),
-    given("callee", Meaning::Operand, "str", "the function called"),
+    given("addr", Meaning::Operand(Operand::Addr), "ptr", "the address accessed; varying"),
+    given("saddr", LATER, "u32", "the shared-memory side of a copy; varying"),
+    given("bytes", Meaning::Operand(Operand::Bytes), "u32", "bytes accessed"),
+    given("width", Meaning::SiteNumber(SiteValue::Width), "u32", "bits an element"),
+    given("elems", Meaning::SiteNumber(SiteValue::Elems), "u32", "elements of a vector"),
+    given("space", Meaning::SiteText(SiteKey::Space), "str", "the state space"),
+    given("out", LATER, "site", "what the instruction gives; varying"),
+    given("in1", LATER, "site", "its first source; varying"),
+    given("in2", LATER, "site", "its second source; varying"),
+    given("in3", LATER, "site", "its third source; varying"),
+    given("in4", LATER, "site", "its fourth source; varying"),
+    given("in5", LATER, "site", "its fifth source; varying"),
+    given("old", LATER, "site", "what a store overwrites; varying"),
+    given("macs", Meaning::SiteNumber(SiteValue::Macs), "u32", "multiply-adds of a matrix instruction"),
+    given("taken", LATER, "bool", "does the branch go? varying"),
+    given("pred", Meaning::Operand(Operand::Pred), "bool", "the instruction's guard; varying"),
+    given("done", LATER, "bool", "is the wait over? varying"),
+    given("callee", LATER, "str", "the function called"),
 ];
 
 /// What the language means by `name`.
 pub(crate) fn find(name: &str) -> Option<&'static Given> {
     GIVEN.iter().find(|given| given.name == name)
+}
+
+impl Given {
+    /// What `--list` calls it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.meaning {
+            Meaning::Reducer => "reducer",
+            _ if Part::from_word(self.name).is_some() => "operand",
+            _ => "builtin",
+        }
+    }
 }
 
 /// Functions of aggregations, for "did you mean" and habits.

@@ -9,6 +9,8 @@ use nt_diag::{Diagnostic, Span};
 use nt_ir::eval;
 use nt_ir::program::{self, CompareOp, Type};
 
+const WIDE_DIVISIONS: &str = "divisions of 64 bits by what is no power of two";
+
 /// The type in which two operands of arithmetic meet.
 fn arithmetic(a: Type, b: Type) -> Option<Type> {
     common(a, b).filter(|ty| ty.is_integer()).map(promoted)
@@ -56,6 +58,11 @@ impl Checker<'_, '_> {
     pub(super) fn binary(&mut self, op: BinaryOp, a: Value, b: Value, span: Span) -> Value {
         if let (Value::Literal(a), Value::Literal(b)) = (&a, &b) {
             return self.literals(op, *a, *b, span);
+        }
+        if let (Value::Text(what, _), Value::Glob(glob, _)) | (Value::Glob(glob, _), Value::Text(what, _)) =
+            (&a, &b)
+        {
+            return self.compare_text(op, *what, glob, span);
         }
         match op {
             BinaryOp::LogicAnd => self.logic(program::BinaryOp::And, a, b, span),
@@ -237,7 +244,11 @@ impl Checker<'_, '_> {
                 return Value::Bad;
             }
             Some(divisor) if wide && a.constant().is_none() && !divisor.is_power_of_two() => {
-                self.not_yet(span, "divisions of 64 bits by what is no power of two");
+                self.not_yet(span, WIDE_DIVISIONS);
+                return Value::Bad;
+            }
+            None if wide && b.is_static() => {
+                self.not_yet(span, WIDE_DIVISIONS);
                 return Value::Bad;
             }
             None if wide => {

@@ -1,100 +1,18 @@
 //! Tracepoints: providers, classes, qualifiers, placements. Language reference, Tracepoints.
 //!
-//! `kernel:entry` and `kernel:exit` become tracepoints of the IR. The others are held to their shape and words, then
-//! refused by name: they are not compiled yet.
+//! `kernel:` points become tracepoints of the IR here, those of instructions in `instructions.rs`. The others are refused by
+//! name: they are not compiled yet.
 
-use super::Checker;
+use super::{Checker, instructions};
 use crate::ast::{Atom, Part, Point, Unit};
 use crate::literal::unescape;
 use crate::token::Word;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::program::Tracepoint;
 
-/// Kinds of instructions, as `inst:` takes them, and what they are.
-pub(crate) const CLASSES: &[(&str, &str)] = &[
-    ("load", "reads memory"),
-    ("store", "writes memory"),
-    ("atomic", "reads and writes memory at once, and gives the old value"),
-    ("reduce", "the same without a result"),
-    ("access", "load, store, atomic or reduce"),
-    ("async_copy", "copies into shared memory, a lane at a time"),
-    ("bulk_copy", "copies a run of bytes"),
-    ("tensor_copy", "copies a box of a tensor"),
-    ("copy", "the three copies"),
-    ("prefetch", "asks for memory early"),
-    ("texture", "textures and surfaces"),
-    ("mma", "matrix multiply-add"),
-    ("barrier", "barriers of blocks, warps and clusters"),
-    ("mbarrier", "barriers in memory"),
-    ("commit", "ends a group of asynchronous work"),
-    ("wait", "waits for asynchronous work"),
-    ("fence", "orders memory"),
-    ("sync", "barrier, mbarrier, commit, wait or fence"),
-    ("sleep", "does nothing for a while"),
-    ("branch", "jumps"),
-    ("split", "jumps that may part a warp"),
-    ("call", "calls a function"),
-    ("exit", "returns or ends"),
-    ("shuffle", "moves values between lanes"),
-    ("vote", "asks all lanes"),
-    ("sfu", "sines, roots, logarithms …"),
-    ("convert", "changes types"),
-    ("int", "integer arithmetic"),
-    ("float", "floating-point arithmetic"),
-    ("logic", "bits"),
-    ("compare", "sets predicates"),
-    ("move", "moves values"),
-    ("other", "what is none of these"),
-];
-
-/// What narrows a class.
-pub(crate) const QUALIFIERS: &[&str] = &[
-    "global",
-    "shared",
-    "local",
-    "const",
-    "param",
-    "generic",
-    "cluster",
-    "b8",
-    "b16",
-    "b32",
-    "b64",
-    "b128",
-    "v2",
-    "v4",
-    "v8",
-    "f16",
-    "bf16",
-    "f32",
-    "f64",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "s8",
-    "s16",
-    "s32",
-    "s64",
-    "matrix",
-    "tensor",
-    "block",
-    "warp",
-    "arrive",
-    "sync",
-    "init",
-    "expect",
-    "conditional",
-    "uniform",
-    "backward",
-    "scalar",
-];
-
 const PROVIDERS: &[&str] = &["kernel", "func", "bb", "inst", "ptx", "gcn", "line", "mark"];
 const PLACEMENTS: &[&str] = &["before", "after", "reach"];
 const EVENTS: &[&str] = &["entry", "exit"];
-/// Classes whose instructions have no place behind them.
-const NOTHING_AFTER: &[&str] = &["branch", "split", "exit"];
 
 /// What the points of a probe came to.
 #[derive(Debug, Default)]
@@ -107,29 +25,26 @@ pub(super) struct Points {
 pub(super) fn check(checker: &mut Checker<'_, '_>, unit: Option<Unit<'_>>, points: &[Point<'_>]) -> Points {
     let mut checked = Points::default();
     for point in points {
-        let before = checker.found.len();
-        match point.provider.text {
-            "kernel" => kernel(checker, point, &mut checked.list),
-            "inst" => {
-                instruction(checker, point);
-                if checker.found.len() == before {
-                    checker.not_yet(point.span, "`inst:` tracepoints");
-                }
-            }
-            "bb" => checker.not_yet(point.span, "`bb:` tracepoints"),
-            "func" => checker.not_yet(point.span, "`func:` tracepoints"),
-            "ptx" | "gcn" => checker.not_yet(point.span, "`ptx:` and `gcn:` tracepoints"),
-            "line" => checker.not_yet(point.span, "`line:` tracepoints"),
-            "mark" => checker.not_yet(point.span, "`mark:` tracepoints"),
+        let points = match point.provider.text {
+            "kernel" => kernel(checker, point),
+            "inst" => instructions::by_class(checker, point),
+            "ptx" => instructions::text(checker, point),
+            "gcn" => later(checker, point, "`gcn:` tracepoints"),
+            "bb" => later(checker, point, "`bb:` tracepoints"),
+            "func" => later(checker, point, "`func:` tracepoints"),
+            "line" => later(checker, point, "`line:` tracepoints"),
+            "mark" => later(checker, point, "`mark:` tracepoints"),
             other => {
                 let message = format!("unknown kind of tracepoint `{other}:`");
                 let diagnostic = Diagnostic::error("unknown-class", point.provider.span, message)
                     .suggest(other, PROVIDERS.iter().copied())
                     .note("kinds are kernel: func: bb: inst: ptx: gcn: line: mark:");
                 checker.found.push(diagnostic);
+                None
             }
-        }
-        checked.refused |= checker.found.len() > before || point.provider.text != "kernel";
+        };
+        checked.refused |= points.is_none();
+        checked.list.extend(points.into_iter().flatten());
         // Block probes stand where blocks begin and end.
         if let Some(Unit { unit: nt_ir::program::Unit::Block, word }) = unit
             && PROVIDERS.contains(&point.provider.text)
@@ -143,31 +58,34 @@ pub(super) fn check(checker: &mut Checker<'_, '_>, unit: Option<Unit<'_>>, point
             .note_at(word.span, "the probe runs once a block")
             .help("make it a `warp` or `thread` probe");
             checker.found.push(diagnostic);
+            checked.refused = true;
         }
     }
     checked
 }
 
-/// `kernel:entry`, `kernel:"GLOB":exit`
-fn kernel(checker: &mut Checker<'_, '_>, point: &Point<'_>, list: &mut Vec<Tracepoint>) {
+/// A kind of points that is not compiled yet.
+fn later(checker: &mut Checker<'_, '_>, point: &Point<'_>, what: &'static str) -> Option<Vec<Tracepoint>> {
+    checker.not_yet(point.span, what);
+    None
+}
+
+/// `kernel:entry`, `kernel:"GLOB":exit`. `None` if it is refused.
+fn kernel(checker: &mut Checker<'_, '_>, point: &Point<'_>) -> Option<Vec<Tracepoint>> {
+    let example = "kernel:\"*reduce*\":entry";
     let (globs, event) = match point.parts.as_slice() {
         [event] => (vec![None], event),
-        [name, event] if !(is_word(name, EVENTS) && is_word(event, PLACEMENTS)) => match globs(checker, name)
-        {
-            Some(globs) => (globs, event),
-            None => return,
-        },
-        [_, more] | [_, _, more, ..] => {
-            return refuse(
-                checker,
-                part_span(more),
-                "bad-placement",
-                "`kernel:` points have no placement",
-                "`kernel:entry` is the first thing that runs, `kernel:exit` the last",
-            );
+        [name, event] if !(is_word(name, EVENTS) && is_word(event, PLACEMENTS)) => {
+            (globs(checker, name, "a kernel's name", example)?, event)
         }
-        [] => return,
+        [_, more] | [_, _, more, ..] => {
+            let help = "`kernel:entry` is the first thing that runs, `kernel:exit` the last";
+            refuse(checker, part_span(more), "bad-placement", "`kernel:` points have no placement", help);
+            return None;
+        }
+        [] => return None,
     };
+    let mut list = Vec::new();
     let Part::Path(path) = event else { return unknown_event(checker, part_span(event), "") };
     let [events] = path.as_slice() else { return unknown_event(checker, part_span(event), "") };
     for event in events {
@@ -185,39 +103,37 @@ fn kernel(checker: &mut Checker<'_, '_>, point: &Point<'_>, list: &mut Vec<Trace
             }
         }
     }
+    Some(list)
 }
 
-fn unknown_event(checker: &mut Checker<'_, '_>, span: Span, name: &str) {
+fn unknown_event(checker: &mut Checker<'_, '_>, span: Span, name: &str) -> Option<Vec<Tracepoint>> {
     let diagnostic = Diagnostic::error("unknown-class", span, "kernels have the points `entry` and `exit`")
         .suggest(name, EVENTS.iter().copied())
         .help("the kernel's name comes first: kernel:\"*reduce*\":entry");
     checker.found.push(diagnostic);
+    None
 }
 
-/// The globs of a kernel's name; `*` is any kernel.
-fn globs(checker: &mut Checker<'_, '_>, part: &Part<'_>) -> Option<Vec<Option<String>>> {
+/// The globs of a kernel's name or an opcode, which is `what`; `*` alone is `None`, any.
+pub(super) fn globs(
+    checker: &mut Checker<'_, '_>,
+    part: &Part<'_>,
+    what: &str,
+    example: &str,
+) -> Option<Vec<Option<String>>> {
     if let Part::Param(_) = part {
         checker.not_yet(part_span(part), super::exprs::ARGUMENTS);
         return None;
     }
     let Part::Path(path) = part else {
-        refuse(
-            checker,
-            part_span(part),
-            "unknown-class",
-            "a kernel's name is a word or a glob in quotes",
-            "kernel:\"*reduce*\":entry",
-        );
+        let message = format!("{what} is a word or a glob in quotes");
+        refuse(checker, part_span(part), "unknown-class", &message, example);
         return None;
     };
     let [atoms] = path.as_slice() else {
-        refuse(
-            checker,
-            part_span(part),
-            "unknown-class",
-            "a kernel's name with a `.` stands in quotes",
-            "kernel:\"a.b\":entry",
-        );
+        let message = format!("{what} with a `.` stands in quotes");
+        let quoted = format!("write \"{}\"", part_span(part).of(checker.text));
+        refuse(checker, part_span(part), "unknown-class", &message, &quoted);
         return None;
     };
     let glob = |atom: &Atom<'_>| match atom {
@@ -229,106 +145,13 @@ fn globs(checker: &mut Checker<'_, '_>, part: &Part<'_>) -> Option<Vec<Option<St
     Some(atoms.iter().map(glob).collect())
 }
 
-/// Words of `inst:CLASS.QUALIFIER:PLACEMENT`.
-fn instruction(checker: &mut Checker<'_, '_>, point: &Point<'_>) {
-    let mut parts = point.parts.iter();
-    let Some(Part::Path(path)) = parts.next() else {
-        refuse(
-            checker,
-            point.span,
-            "unknown-class",
-            "`inst:` wants a class of instructions",
-            "inst:load.global, inst:*",
-        );
-        return;
-    };
-    let mut classes = Vec::new();
-    for (at, atoms) in path.iter().enumerate() {
-        for atom in atoms {
-            let Atom::Word(word) = atom else {
-                if let Atom::Glob(glob) = atom {
-                    refuse(
-                        checker,
-                        glob.span,
-                        "unknown-class",
-                        "`inst:` selects by meaning: classes and qualifiers are words",
-                        "opcodes by their text: ptx:\"ld.global.*\"",
-                    );
-                }
-                continue;
-            };
-            let known = |word: &str| match at {
-                0 => CLASSES.iter().any(|(class, _)| *class == word),
-                _ => QUALIFIERS.contains(&word),
-            };
-            if at == 0 {
-                classes.push(word.text);
-            }
-            if !known(word.text) {
-                let what = if at == 0 { "class of instructions" } else { "qualifier" };
-                let diagnostic =
-                    Diagnostic::error("unknown-class", word.span, format!("unknown {what} `{}`", word.text))
-                        .suggest(
-                            word.text,
-                            CLASSES.iter().map(|(class, _)| *class).chain(QUALIFIERS.iter().copied()),
-                        )
-                        .help("`nt-probec --list` names them; opcodes by their text: ptx:\"ld.global.*\"");
-                checker.found.push(diagnostic);
-            }
-        }
-    }
-    if let Some(part) = parts.next() {
-        placement(checker, part, &classes);
-    }
-    if let Some(more) = parts.next() {
-        refuse(
-            checker,
-            part_span(more),
-            "bad-placement",
-            "a tracepoint has one placement, and it comes last",
-            "inst:load.global:after",
-        );
-    }
-}
-
-fn placement(checker: &mut Checker<'_, '_>, part: &Part<'_>, classes: &[&str]) {
-    let word = match part {
-        Part::Path(path) => match path.as_slice() {
-            [atoms] => match atoms.as_slice() {
-                [Atom::Word(word)] => Some(*word),
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
-    };
-    match word {
-        Some(word) if word.text == "after" => {
-            if let Some(class) = classes.iter().find(|class| NOTHING_AFTER.contains(class)) {
-                let message = format!("nothing runs directly after a `{class}`");
-                refuse(
-                    checker,
-                    word.span,
-                    "bad-placement",
-                    &message,
-                    "`reach` is before it, for all lanes that get there",
-                );
-            }
-        }
-        Some(word) if PLACEMENTS.contains(&word.text) => {}
-        other => {
-            let diagnostic = Diagnostic::error(
-                "bad-placement",
-                part_span(part),
-                "placements are `before`, `after` and `reach`",
-            )
-            .suggest(other.map_or("", |word| word.text), PLACEMENTS.iter().copied());
-            checker.found.push(diagnostic);
-        }
-    }
-}
-
-fn refuse(checker: &mut Checker<'_, '_>, span: Span, slug: &'static str, message: &str, help: &str) {
+pub(super) fn refuse(
+    checker: &mut Checker<'_, '_>,
+    span: Span,
+    slug: &'static str,
+    message: &str,
+    help: &str,
+) {
     checker.found.push(Diagnostic::error(slug, span, message).help(help));
 }
 
@@ -339,7 +162,7 @@ fn is_word(part: &Part<'_>, words: &[&str]) -> bool {
 }
 
 /// The text of a part.
-fn part_span(part: &Part<'_>) -> Span {
+pub(super) fn part_span(part: &Part<'_>) -> Span {
     let atom = |atom: &Atom<'_>| match atom {
         Atom::Word(word) | Atom::Glob(word) => word.span,
         Atom::Any(span) => *span,

@@ -8,7 +8,6 @@ use nt_diag::{Diagnostic, Span};
 use nt_ir::program::{StateId, Type, Unit};
 
 // Constructs that are not compiled yet, as messages call them.
-pub(super) const AGGREGATIONS: &str = "aggregations (`@x = …`)";
 pub(super) const SLOTS: &str = "stores of single fields (`map.field = …`)";
 pub(super) const ASM: &str = "`asm` statements";
 
@@ -24,11 +23,12 @@ impl<'s> Checker<'_, 's> {
             self.survey(probe);
             return None;
         }
-        self.scope = Scope { unit, lets: Vec::new(), visible: Vec::new() };
+        self.scope = Scope::new(unit, points.list.clone());
         let predicate = probe.predicate.as_ref().and_then(|expr| {
             let value = self.expr(expr);
             self.condition(value)
         });
+        self.scope.undecided = usize::from(predicate.as_ref().is_some_and(checked::Expr::asks_of_site));
         let body = self.body(&probe.body);
         Some(checked::Probe { unit, points: points.list, predicate, body, span: probe.span })
     }
@@ -71,17 +71,8 @@ impl<'s> Checker<'_, 's> {
                 }
                 None
             }
-            Stmt::Aggregate { function, span, .. } => {
-                if names::AGGREGATIONS.contains(&function.text) {
-                    self.not_yet(*span, AGGREGATIONS);
-                } else {
-                    let message = format!("unknown aggregation `{}`", function.text);
-                    let diagnostic = Diagnostic::error("unknown-name", function.span, message)
-                        .suggest(function.text, names::AGGREGATIONS.iter().copied())
-                        .note(format!("aggregations are {}", names::AGGREGATIONS.join(", ")));
-                    self.found.push(diagnostic);
-                }
-                None
+            Stmt::Aggregate { map, keys, function, arguments, span } => {
+                self.aggregate(*map, keys, *function, arguments, *span)
             }
             Stmt::If { condition, then, otherwise, .. } => {
                 let condition = self.expr(condition);
@@ -89,12 +80,21 @@ impl<'s> Checker<'_, 's> {
                 if let Some(condition) = &condition {
                     self.must_be_uniform_condition(condition);
                 }
+                let asks = condition.as_ref().is_some_and(checked::Expr::asks_of_site);
+                self.scope.undecided += usize::from(asks);
                 let then = self.body(then);
                 let otherwise = self.body(otherwise);
+                self.scope.undecided -= usize::from(asks);
                 Some(checked::Stmt::If { condition: condition?, then, otherwise })
             }
-            Stmt::Asm { span, .. } => {
+            Stmt::Asm { operands, span, .. } => {
                 self.not_yet(*span, ASM);
+                // What it gives is named further down.
+                for operand in operands.iter().filter(|operand| operand.direction.text == "out") {
+                    let id = LetId(self.scope.lets.len());
+                    self.scope.lets.push(Local { name: operand.name, ty: None, varying: true });
+                    self.scope.visible.push((operand.name.text, id));
+                }
                 None
             }
             Stmt::Bad(_) => None,

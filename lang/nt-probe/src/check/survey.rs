@@ -25,8 +25,10 @@ impl<'s> Checker<'_, 's> {
                     self.survey_expr(value);
                 }
                 Stmt::Method { arguments, .. } => self.survey_arguments(arguments),
-                Stmt::Aggregate { keys, arguments, span, .. } => {
-                    self.not_yet(*span, super::stmts::AGGREGATIONS);
+                Stmt::Aggregate { keys, function, arguments, .. } => {
+                    if let Some(what) = super::aggregates::later(function.text) {
+                        self.not_yet(function.span, what);
+                    }
                     keys.iter().for_each(|key| self.survey_expr(key));
                     self.survey_arguments(arguments);
                 }
@@ -50,6 +52,7 @@ impl<'s> Checker<'_, 's> {
             ExprKind::Name(word) | ExprKind::Call(word, _) => {
                 match names::find(word.text).map(|given| given.meaning) {
                     Some(Meaning::NotYet(what)) => self.not_yet(expr.span, what),
+                    Some(Meaning::LaterOperand) => self.not_yet(expr.span, super::sites::LATER_OPERANDS),
                     Some(Meaning::Reducer) => self.not_yet(expr.span, super::exprs::REDUCERS),
                     _ => {}
                 }

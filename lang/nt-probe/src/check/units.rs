@@ -4,28 +4,34 @@
 //! recorded as the warp's, without a sign. So it is refused where it would be saved.
 
 use super::Checker;
-use crate::checked::{Expr, Kind};
+use crate::checked::Expr;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::program::Unit;
 
 impl Checker<'_, '_> {
-    /// Refuses a varying value as an effect of a warp or block probe.
+    /// Refuses a varying value as the field of a record of a warp or block probe.
     pub(super) fn must_be_uniform(&mut self, expr: &Expr) {
+        let lanes = format!("save it as `lanes<{}>`, ", expr.ty.word());
+        self.uniform_effect(expr, "saves one lane's", &lanes);
+    }
+
+    /// Refuses a varying value as what a warp or block probe adds to a table.
+    pub(super) fn must_be_uniform_to_be_added(&mut self, expr: &Expr) {
+        self.uniform_effect(expr, "adds one lane's", "");
+    }
+
+    fn uniform_effect(&mut self, expr: &Expr, does: &str, otherwise: &str) {
         if self.scope.unit == Unit::Thread || !expr.varying {
             return;
         }
         let (name, span) = self.varying_part(expr);
         let unit = self.scope.unit.word();
-        let diagnostic = Diagnostic::error(
-            "varying-value",
-            span,
-            format!("`{name}` differs from lane to lane"),
-        )
-        .label(format!("a {unit} probe saves one lane's"))
-        .help(format!(
-            "reduce it (`first(x)`, `lane_sum(x)` …), save it as `lanes<{}>`, or make this a thread probe",
-            expr.ty.word()
-        ));
+        let diagnostic =
+            Diagnostic::error("varying-value", span, format!("`{name}` differs from lane to lane"))
+                .label(format!("a {unit} probe {does}"))
+                .help(format!(
+                    "reduce it (`first(x)`, `lane_sum(x)` …), {otherwise}or make this a thread probe"
+                ));
         self.found.push(diagnostic);
     }
 
@@ -47,13 +53,7 @@ impl Checker<'_, '_> {
     fn varying_part(&self, expr: &Expr) -> (String, Span) {
         let mut part = expr;
         loop {
-            let operands: Vec<&Expr> = match &part.kind {
-                Kind::Const(_) | Kind::Builtin(_) | Kind::State(_) | Kind::Let(_) => Vec::new(),
-                Kind::Unary(_, a) | Kind::Cast(a) | Kind::Bits(a) => vec![a],
-                Kind::Binary(_, a, b) | Kind::Compare(_, a, b) => vec![a, b],
-                Kind::Select(c, a, b) => vec![c, a, b],
-            };
-            match operands.into_iter().find(|operand| operand.varying) {
+            match part.operands().into_iter().find(|operand| operand.varying) {
                 Some(operand) => part = operand,
                 None => return (part.span.of(self.text).to_owned(), part.span),
             }
