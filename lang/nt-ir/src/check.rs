@@ -378,6 +378,7 @@ mod tests {
     fn errors(body: &str) -> String {
         let text = format!(
             "program \"t\" map m: array<warp> {{ a: u64, b: u32 }} map t: array<thread> {{ a: u64 }}
+             table @s: sum u64 [block, line] table @c: count u64 [] table @t: count u64 [thread]
              state s: u64 = 0 state v: u32 = 0
              probe thread kernel:entry {{ %0: u32 uniform = cu state v = %0 }}
              probe warp kernel:exit {{ {body} }}"
@@ -444,6 +445,20 @@ mod tests {
     }
 
     #[test]
+    fn sums() {
+        refuses("%0: u64 uniform = clock sum @s(%0) count @c", "");
+        refuses("%0: u32 uniform = cu sum @s(%0)", "`@s` is added what is not of its type");
+        refuses("count @s", "`@s` is added what is not of its type");
+        refuses("%0: u64 uniform = clock sum @c(%0)", "`@c` is added what is not of its type");
+        refuses("%0: u64 = thread sum @s(%0)", "`@s` is added what varies");
+        refuses("count @t", "`@t` has cells of threads, the probe runs per warp");
+        refuses("%0: ptr uniform = operand addr", "`operand` of what varies is called uniform");
+        refuses("%0: u32 = operand addr", "`operand` does not give u32");
+        refuses("%0: u64 uniform = site width", "`site` does not give u64");
+        refuses("%0: u32 uniform = operand bytes %1: bool uniform = has macs", "");
+    }
+
+    #[test]
     fn declarations() {
         let refuses = |text: &str, expected: &str| {
             let (program, found) = parse(&format!("program \"t\" {text}"));
@@ -457,6 +472,11 @@ mod tests {
             "map m: array<warp> { a: u8, a: u8 }",
             "field `a` of map `m` has no name of its own; column `a` of map `m` has no name of its own",
         );
+        refuses("table @x: count u64 [] table @x: count u64 []", "table `@x` has no name of its own");
+        refuses("table @x: count s64 []", "the cells of `@x` are not of 64 bits, or of a sign");
+        refuses("table @x: sum u32 []", "the cells of `@x` are not of 64 bits, or of a sign");
+        refuses("table @x: count u64 [line, block, cu]", "the keys of `@x` do not tell a cell");
+        refuses("table @x: count u64 [line, op, cu]", "");
         refuses(
             "map m: array<warp> { a: u64 } show { b: u32 = a }",
             "column `b` of map `m` is not a field, widened",

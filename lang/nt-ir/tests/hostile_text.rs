@@ -11,6 +11,8 @@ limit launch_cycles 4294967296
 map m: array<warp> { end: u64, ran: u64, cu: u32, late: bool } !12:72
 map n: array<thread> { x: s8, y: ptr, z: u64 }
   show { x: s32 = x, y: ptr = y, w: u64 = z - y }
+table @: count u64 [line, op, cu]
+table @moved: sum s64 [thread] !1:9
 state start: u64 = 0 !80:105
 state low: s64 = -128
 state seen: bool = false
@@ -52,10 +54,34 @@ probe thread kernel:exit {
   state low = %5 if %11
   save n(x = %0, y = %1, z = %13)
 }
+probe thread inst:load|access.global|shared.v4|v8.b32:reach, inst:*, ptx:"ld.*":after where %2 {
+  %0: u32 uniform = operand bytes
+  %1: bool uniform = has macs
+  %2: bool = operand pred
+  %3: bool uniform = match kernel "gemm*"
+  %4: u32 uniform = site width
+  %5: bool = and %2, %3
+  %6: s64 uniform = cast %0
+  sum @moved(%6) if %5
+  count @ if %2
+}
 "#;
 
 /// Words to put in the place of others.
 const WORDS: &[&str] = &[
+    "inst",
+    "*",
+    "|",
+    "@moved",
+    "count",
+    "sum",
+    "operand",
+    "addr",
+    "has",
+    "match",
+    "reach",
+    "line",
+    "block",
     "u64",
     "u32",
     "s64",

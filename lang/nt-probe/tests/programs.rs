@@ -384,3 +384,61 @@ fn the_tree_is_shown_indented() {
         increment y"
     );
 }
+
+/// What a program over sites comes to; `close` is tested where it stands.
+#[test]
+fn instructions_and_tables() {
+    check(
+        "inst:load|store.global|shared.v4.b32|b64:reach /op == \"ld*\" && lane < 4/ { @b[op, block] = sum(bytes); }
+         warp inst:barrier.block|cluster.sync { @[line] = count(); }",
+        "table @b: sum u64 [op, block]
+table @: count u64 [line]
+probe thread inst:load|store.global|shared.v4.b32|b64:reach where %4 {
+  %0: bool uniform = match op \"ld*\"
+  %1: u32 = lane
+  %2: u32 uniform = const 4
+  %3: bool = lt %1, %2
+  %4: bool = and %0, %3
+  %5: u32 uniform = operand bytes
+  %6: u64 uniform = cast %5
+  sum @b(%6) if %4
+}
+probe warp inst:barrier.*.block|cluster.sync {
+  count @
+}
+",
+    );
+}
+
+/// Jumps are seen by all lanes that get there unless it is said otherwise; of a copy, bytes vary.
+#[test]
+fn placements_and_what_varies() {
+    check(
+        "inst:* { } inst:branch { } inst:branch:before { } ptx:\"ld*\"|st:reach { }
+         inst:copy.global { let b = has(bytes) ? bytes : 0; @s = sum(b as s64); }
+         inst:load { let a = addr; let p = pred; let s = site; }",
+        "table @s: sum s64 []
+probe thread inst:branch|split:reach, inst:* {
+}
+probe thread inst:branch:reach {
+}
+probe thread inst:branch {
+}
+probe thread ptx:\"ld*\":reach, ptx:\"st\":reach {
+}
+probe thread inst:copy.global {
+  %0: bool uniform = has bytes
+  %1: u32 = operand bytes
+  %2: u32 uniform = const 0
+  %3: u32 = select %0, %1, %2
+  %4: s64 = cast %3
+  sum @s(%4)
+}
+probe thread inst:load {
+  %0: ptr = operand addr
+  %1: bool = operand pred
+  %2: u32 uniform = site site
+}
+",
+    );
+}

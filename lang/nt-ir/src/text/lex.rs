@@ -13,9 +13,11 @@ pub(super) enum Token<'t> {
     Number(u64),
     /// `%12`
     Value(u32),
+    /// `@bytes`, or `@` alone: a table.
+    At(&'t str),
     /// `"…"`: what stands between the quotes, escapes as they are.
     Str(&'t str),
-    /// One character of `:<>{}()[],=-.!@|*`
+    /// One character of `:<>{}()[],=-.!|*`
     Punct(&'t str),
     /// The end of the text.
     End,
@@ -27,6 +29,7 @@ impl fmt::Display for Token<'_> {
             Token::Word(word) => write!(f, "`{word}`"),
             Token::Number(n) => write!(f, "`{n}`"),
             Token::Value(id) => write!(f, "`%{id}`"),
+            Token::At(name) => write!(f, "`@{name}`"),
             Token::Str(_) => write!(f, "a string"),
             Token::Punct(punct) => write!(f, "`{punct}`"),
             Token::End => write!(f, "the end"),
@@ -67,12 +70,17 @@ impl<'t> Lexer<'t> {
                 let id = number(&rest[1..1 + digits]).and_then(|id| u32::try_from(id).ok());
                 (id.map(Token::Value), 1 + digits)
             }
+            '@' => {
+                let length = rest[1..].find(|c: char| !is_word(c)).unwrap_or(rest.len() - 1);
+                (Some(Token::At(&rest[1..1 + length])), 1 + length)
+            }
             '"' => match end_of_string(rest) {
                 Some(end) => (Some(Token::Str(&rest[1..end])), end + 1),
                 None => return Err(fault(Span::from(start..self.text.len()), "a string without an end")),
             },
-            ':' | '<' | '>' | '{' | '}' | '(' | ')' | '[' | ']' | ',' | '=' | '-' | '.' | '!' | '@' | '|'
-            | '*' => (Some(Token::Punct(&rest[..1])), 1),
+            ':' | '<' | '>' | '{' | '}' | '(' | ')' | '[' | ']' | ',' | '=' | '-' | '.' | '!' | '|' | '*' => {
+                (Some(Token::Punct(&rest[..1])), 1)
+            }
             other => (None, other.len_utf8()),
         };
         self.at = start + length;

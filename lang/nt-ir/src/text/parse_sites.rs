@@ -26,12 +26,10 @@ impl Parser<'_> {
         Ok(Table { name, func, ty, keys, span: self.span()? })
     }
 
-    /// `@bytes`, or `@` alone.
     fn table_name(&mut self) -> Parsed<String> {
-        self.punct("@")?;
-        match self.next.0 {
-            Token::Word(_) => Ok(self.name()?.to_owned()),
-            _ => Ok(String::new()),
+        match self.take()? {
+            (Token::At(name), _) => Ok(name.to_owned()),
+            (other, span) => Err(fault(span, format!("expected a table, found {other}"))),
         }
     }
 

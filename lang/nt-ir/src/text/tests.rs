@@ -8,6 +8,8 @@ limit launch_cycles 4294967296
 map block_sched: array<warp> { end: u64, elapsed: u32, cu: u32 } !12:72
   show { start: u64 = end - elapsed, elapsed: u64 = elapsed, cu: u32 = cu }
 map plain: array<thread> { x: s8, y: ptr }
+table @: count u64 []
+table @moved: sum s64 [line, op, block] !72:80
 state start: u32 = 0 !80:105
 state low: s8 = -128
 probe warp kernel:entry, kernel:"a\"*\\\u{a}":exit where %2 !120:136 {
@@ -27,6 +29,16 @@ probe thread kernel:exit {
   %6: s32 = bits %4
   %7: u32 uniform = state start
   save plain(x = %5, y = %1)
+}
+probe thread inst:load|access.global|shared.v4|v8.b32:reach, inst:barrier.*.block|cluster, inst:*, ptx:"ld.*":after where %2 {
+  %0: u32 uniform = operand bytes
+  %1: bool uniform = has in3
+  %2: bool = operand pred !180:190
+  %3: bool uniform = match kernel "ge\"mm*"
+  %4: u32 uniform = site macs
+  %5: s64 uniform = cast %4
+  sum @moved(%5) if %2 !190:200
+  count @
 }
 "#;
 
@@ -71,5 +83,11 @@ fn faults_have_a_place() {
     check(&probe("%0: u8 = frob"), "46..50 unknown operation `frob`");
     check(&probe("save m(x = %0)"), "42..43 expected a map, found `m`");
     check(&probe("state s = %0"), "43..44 expected a state, found `s`");
+    check(&probe("count @x"), "37..42 unknown table `@x`");
+    check("program \"x\" table @x: mean u64 []", "22..26 expected what is done to a cell, found `mean`");
+    check("program \"x\" table @x: count u64 [lane]", "33..37 expected a key, found `lane`");
+    check("program \"x\" probe warp bb:loop", "23..25 unknown kind of tracepoint `bb`");
+    check("program \"x\" probe warp inst:load:late", "33..37 expected a placement, found `late`");
+    check(&probe("%0: u32 = site size"), "52..56 expected a number of the site, found `size`");
     check(&probe("%4294967296: u8 = const 0"), "37..48 `%4294967296` is no token");
 }

@@ -176,15 +176,19 @@ impl<'s> Checker<'_, 's> {
             (Meaning::Machine(_), _) => {
                 self.wrong("type-mismatch", span, format!("`{}` takes no arguments", function.text))
             }
-            (Meaning::Axes(_) | Meaning::Cluster, _) => self.name(function),
             (
                 Meaning::Operand(_) | Meaning::SiteNumber(_) | Meaning::SiteText(_) | Meaning::LaterOperand,
-                [],
-            ) => self.name(function),
-            (
-                Meaning::Operand(_) | Meaning::SiteNumber(_) | Meaning::SiteText(_) | Meaning::LaterOperand,
-                _,
+                [_, ..],
             ) => self.wrong("type-mismatch", span, format!("`{}` takes no arguments", function.text)),
+            (
+                Meaning::Axes(_)
+                | Meaning::Cluster
+                | Meaning::Operand(_)
+                | Meaning::SiteNumber(_)
+                | Meaning::SiteText(_)
+                | Meaning::LaterOperand,
+                _,
+            ) => self.name(function),
             (Meaning::Has, _) => self.has(function, arguments, span),
             (Meaning::NotYet(what), _) => self.refuse(span, what),
             (Meaning::Reducer, _) if self.scope.unit == Unit::Thread => {

@@ -15,7 +15,7 @@ const LISTS: &str = "`nt-probec --list` names them; opcodes by their text: ptx:\
 
 /// `ptx:"ld.global.nc*":reach`. `None` if it is refused.
 pub(super) fn text(checker: &mut Checker<'_, '_>, point: &Point<'_>) -> Option<Vec<Tracepoint>> {
-    let Some(part) = point.parts.first() else { return None };
+    let part = point.parts.first()?;
     let globs = globs(checker, part, "an opcode", "ptx:\"ld.global.*\"")?;
     let placement = placement(checker, point, &[])?.unwrap_or(Placement::Before);
     let point =
