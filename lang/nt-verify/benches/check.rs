@@ -1,5 +1,9 @@
 //! How fast a large module is verified: it always is, so it should not be noticed. `cargo bench -p nt-verify`
 
+#[path = "../tests/real/weaving.rs"]
+#[allow(dead_code, reason = "tests use more of it")]
+mod weaving;
+
 use divan::{Bencher, counter::BytesCount};
 
 fn main() {
@@ -32,4 +36,19 @@ fn kernels(bencher: Bencher<'_, '_>) {
     }
     assert!(nt_verify::check(&original, &text).is_accepted());
     bencher.counter(BytesCount::of_str(&text)).bench(|| nt_verify::check(&original, &text));
+}
+
+/// Real texts, with a counter at every access.
+#[divan::bench]
+fn counters(bencher: Bencher<'_, '_>) {
+    let entry = ".reg .b32 %nt_n; { mov.u32 %nt_n, 0; }";
+    let weave = |(_, text): (_, String)| {
+        let (woven, _) = weaving::weave(&text, weaving::CLAIM, 24, entry, weaving::counter);
+        (text, woven)
+    };
+    let pairs: Vec<(String, String)> = weaving::texts().into_iter().map(weave).collect();
+    let bytes: usize = pairs.iter().map(|(_, woven)| woven.len()).sum();
+    bencher
+        .counter(BytesCount::new(bytes))
+        .bench(|| pairs.iter().all(|(original, woven)| nt_verify::check(original, woven).is_accepted()));
 }

@@ -40,7 +40,7 @@ pub(crate) struct Edits {
 pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &mut Report) -> Edits {
     let mut kernels = Kernels::new();
     let mut others = Vec::new();
-    let mut raised = module.version.map_or((0, 0), |version| version.pair());
+    let mut raised = module.version.map_or((0, 0), nt_ptx::syntax::Version::pair);
     let mut versions = 0;
     let number = module.version.map(|version| version.number);
     let directive = number.and_then(|number| module.items.iter().find(|item| item.span.contains(number)));

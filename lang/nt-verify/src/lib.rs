@@ -101,7 +101,7 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
     }
 
     let program = Program::new(&module);
-    let pins = Pins::of(&module, &program, &kernels, report);
+    let pins = Pins::of(&program, &kernels, report);
     let functions = if pins.is_empty() { None } else { Pins::claim_of_functions(&kernels) };
     let number = |arch: &str| arch.strip_prefix("sm_")?.trim_end_matches(char::is_alphabetic).parse().ok();
     let level = (version, module.arch().and_then(number).unwrap_or(0));
@@ -157,7 +157,7 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
     }
 
     // V16, and V1 for edits that are nothing.
-    pins.edits(&module, &program, woven, &undone, &others, &ready, report);
+    pins.edits(&program, woven, &undone, &others, &ready, report);
 }
 
 /// The function whose spans are looked at.

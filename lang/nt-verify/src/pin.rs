@@ -37,12 +37,7 @@ pub(crate) type Ready<'w> = HashMap<(u32, &'w str), Option<(u32, u64)>>;
 
 impl<'c> Pins<'c> {
     /// The pins that all claims together speak of. They must agree, and number the words from 0 on.
-    pub(crate) fn of(
-        module: &Module<'_>,
-        program: &Program<'_, '_>,
-        kernels: &'c Kernels,
-        report: &mut Report,
-    ) -> Self {
+    pub(crate) fn of(program: &Program<'_, '_>, kernels: &'c Kernels, report: &mut Report) -> Self {
         let Some(first) = kernels.values().next() else { return Pins::default() };
         let mut pins = Pins { name: format!("{}pin", first.claim.prefix), by_symbol: BTreeMap::new() };
         let mut symbols: BTreeMap<u32, &str> = BTreeMap::new();
@@ -55,7 +50,7 @@ impl<'c> Pins<'c> {
                         format!("pin {index} of `{symbol}` is another one in another kernel's claim");
                     report.add(Rule::V16, context.span, message);
                 }
-                if !is_global(module, program, symbol) {
+                if !is_global(program, symbol) {
                     let message = format!("`{symbol}` is pinned, but no `.global` variable of this module");
                     report.add(Rule::V16, context.span, message);
                 }
@@ -97,7 +92,6 @@ impl<'c> Pins<'c> {
     /// Checks the edits that are neither of the header nor of a parameter list: `nt_pin` itself, and the operands.
     pub(crate) fn edits(
         &self,
-        module: &Module<'_>,
         program: &Program<'_, '_>,
         woven: &str,
         undone: &Undone,
@@ -105,6 +99,7 @@ impl<'c> Pins<'c> {
         ready: &Ready<'_>,
         report: &mut Report,
     ) {
+        let module = program.module;
         let mut declared = None;
         // What the edits replaced, in the original.
         let mut replaced: HashSet<u32> = HashSet::new();
@@ -120,7 +115,7 @@ impl<'c> Pins<'c> {
                     Ok(()) => format!("a second `{}`", self.name),
                     Err(message) => message,
                 },
-                Some(function) => match self.operand(module, program, function, woven, edit, ready) {
+                Some(function) => match self.operand(program, function, woven, edit, ready) {
                     Ok(symbol) => {
                         replaced.insert(symbol.start);
                         continue;
@@ -168,7 +163,6 @@ impl<'c> Pins<'c> {
     /// An operand of an instruction. Gives the replaced symbol's place in the original.
     fn operand(
         &self,
-        module: &Module<'_>,
         program: &Program<'_, '_>,
         (index, function): (usize, &Function),
         woven: &str,
@@ -177,6 +171,7 @@ impl<'c> Pins<'c> {
     ) -> Result<Span, String> {
         let no_operand =
             || "an edit in a body that is not of an operand that names a pinned variable".to_owned();
+        let module = program.module;
         let all = module.body(function);
         let place = all.partition_point(|statement| statement.span.end <= edit.old.start);
         let statement = all.get(place).filter(|s| s.span.contains(edit.old)).ok_or_else(no_operand)?;
@@ -271,8 +266,7 @@ impl Old {
             }
             OperandKind::Offset(symbol) if old == operand.span => {
                 let rest = module.at(Span::new(symbol.end, old.end)).trim_start();
-                let offset =
-                    i64::try_from(nt_ptx::constant(rest)?).ok().filter(|_| !rest.starts_with('['))?;
+                let offset = nt_ptx::constant(rest).filter(|_| !rest.starts_with('['))?;
                 Some(Old { symbol, offset, is_address: false })
             }
             OperandKind::Address { base: Some(symbol), offset } if old == symbol => {
@@ -327,8 +321,8 @@ fn decimal(text: &str) -> Option<i64> {
 }
 
 /// Is that a `.global` variable, and no reference to a texture?
-fn is_global(module: &Module<'_>, program: &Program<'_, '_>, symbol: &str) -> bool {
-    let info = program.info();
+fn is_global(program: &Program<'_, '_>, symbol: &str) -> bool {
+    let (module, info) = (program.module, program.info());
     let Some(variable) = info.variable(symbol).and_then(|index| info.variables.get(index)) else {
         return false;
     };

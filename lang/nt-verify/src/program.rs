@@ -16,7 +16,7 @@ use crate::place::Place;
 use nt_diag::Found;
 use nt_ptx::syntax::{Function, Instruction, Kind, Module};
 use nt_ptx::{ModuleInfo, TokenKind};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 
 /// What a name of the program is that a span may read.
@@ -37,9 +37,14 @@ pub(crate) enum Refused {
 
 /// The names of a module, found when they are asked for first.
 pub(crate) struct Program<'m, 's> {
-    module: &'m Module<'s>,
+    pub(crate) module: &'m Module<'s>,
     info: OnceCell<ModuleInfo<'s>>,
+    /// What the instruction asked for last reads, since all spans before it and all their reads ask for the same.
+    reads: RefCell<(Option<u32>, Reads<'s>)>,
 }
+
+/// The names that an instruction reads, other than as its guard, by name; and whether as the base of an address.
+type Reads<'s> = Vec<(&'s str, bool)>;
 
 /// What is known of the registers of one function, by name, whatever scope declares it.
 #[derive(Debug, Default)]
@@ -56,7 +61,7 @@ const ASYNCHRONOUS: [&str; 2] = ["wgmma.mma_async", "tcgen05.ld"];
 
 impl<'m, 's> Program<'m, 's> {
     pub(crate) fn new(module: &'m Module<'s>) -> Self {
-        Program { module, info: OnceCell::new() }
+        Program { module, info: OnceCell::new(), reads: RefCell::default() }
     }
 
     pub(crate) fn info(&self) -> &ModuleInfo<'s> {
@@ -79,7 +84,7 @@ impl<'m, 's> Program<'m, 's> {
                 "is no register of this span, and no instruction follows that reads it",
             ));
         };
-        let Some(is_base) = self.reads(&instruction, name) else {
+        let Some(is_base) = self.reads(place.instruction, &instruction, name) else {
             return Err(Refused::Source("is not what the instruction at the site reads"));
         };
         let declared = self.info().declared_at(place.function, at, name);
@@ -117,17 +122,26 @@ impl<'m, 's> Program<'m, 's> {
     }
 
     /// Does an instruction read `name`, other than as its guard? If so: as the base of an address?
-    fn reads(&self, instruction: &Instruction, name: &str) -> Option<bool> {
-        let mut first = First::default();
-        let (mut found, mut opened) = (None, false);
-        for (kind, at) in self.module.code(instruction.operands) {
-            let is_destination = first.holds(kind);
-            if kind == TokenKind::Name && !is_destination && self.module.at(at) == name {
-                found = Some(found == Some(true) || opened);
+    fn reads(&self, index: Option<u32>, instruction: &Instruction, name: &str) -> Option<bool> {
+        let (of, reads) = &mut *self.reads.borrow_mut();
+        if *of != index {
+            *of = index;
+            reads.clear();
+            let mut first = First::default();
+            let mut opened = false;
+            for (kind, at) in self.module.code(instruction.operands) {
+                let is_destination = first.holds(kind);
+                if kind == TokenKind::Name && !is_destination {
+                    reads.push((self.module.at(at), opened));
+                }
+                opened = kind == TokenKind::OpenBracket;
             }
-            opened = kind == TokenKind::OpenBracket;
+            reads.sort_unstable();
         }
-        found
+        // Of equal names the one that is a base comes last.
+        let behind = reads.partition_point(|&(read, _)| read <= name);
+        let &(found, is_base) = reads.get(behind.checked_sub(1)?)?;
+        (found == name).then_some(is_base)
     }
 
     /// One walk over a function.
@@ -167,11 +181,10 @@ struct First {
 impl First {
     fn holds(&mut self, kind: TokenKind) -> bool {
         match kind {
-            // An address is read, not written.
-            TokenKind::OpenBracket => self.over |= self.depth == 0,
             TokenKind::OpenBrace | TokenKind::OpenParen => self.depth += 1,
             TokenKind::CloseBrace | TokenKind::CloseParen => self.depth = self.depth.saturating_sub(1),
-            TokenKind::Comma => self.over |= self.depth == 0,
+            // An address is read, not written.
+            TokenKind::OpenBracket | TokenKind::Comma => self.over |= self.depth == 0,
             _ => {}
         }
         !self.over

@@ -153,6 +153,77 @@ fn much_of_everything() {
     assert!(span(text + "}"));
 }
 
+#[test]
+fn much_of_what_the_program_has() {
+    // A long instruction, and many spans before it that read of it, or try to.
+    let many = 20_000;
+    let (head, tail) = (".version 8.0\n.target sm_90\n.entry k(.param .u64 p", ") { .reg .b32 %r<40000>; ");
+    let edit = "/*nt:edit {*/, .param .align 8 .b8 nt_ctx[8] /*nt:ctx prefix=nt_ zero@0:8*//*}nt:edit*/";
+    let sources: Vec<String> = (1..many).map(|n| format!("%r{n}")).collect();
+    let site = format!("frob %r0, {{{}}}; ret; }}\n", sources.join(", "));
+    for (read, expected) in [("%r1234", true), ("%r0", false), ("%r39999", false)] {
+        let spans: String = (0..many)
+            .map(|n| format!("/*nt:{n}{{*/{{ .reg .b32 %nt_a; mov.b32 %nt_a, {read}; }}/*}}nt:{n}*/"))
+            .collect();
+        let (original, woven) = ([head, tail, &site].concat(), [head, edit, tail, &spans, &site].concat());
+        assert_eq!(answer(&original, &woven), expected, "{read}");
+    }
+    // Many definitions of many names in many scopes.
+    let scopes: String = (0..many).map(|n| format!("{{ .reg .b32 %r; @%p mov.b32 %r, {n}; ")).collect();
+    let closes = "}".repeat(many);
+    let span = "/*nt:0{*/{ .reg .b32 %nt_a; mov.b32 %nt_a, %r; }/*}nt:0*/";
+    let text = |edit, span| {
+        format!("{head}{edit}{tail} .reg .pred %p; {scopes}{span} mov.b32 %r0, %r; {closes} ret; }}")
+    };
+    answer(&text("", ""), &text(edit, span));
+}
+
+#[test]
+fn much_of_pins() {
+    let many = 4000;
+    let pins: String = (0..many).map(|n| format!(" pin.g{n}={n}")).collect();
+    let variables: String = (0..many).map(|n| format!(".global .u32 g{n};\n")).collect();
+    let text = |is_woven: bool| {
+        let mark = |hex: String, new: String| {
+            if is_woven { format!("/*nt:edit {hex}{{*/{new}/*}}nt:edit*/") } else { String::new() }
+        };
+        let hex = |text: &str| text.bytes().map(|b| format!("{b:02x}")).collect::<String>();
+        let mut out = format!(".version 8.0\n.target sm_90\n{variables}");
+        out += &mark(String::new(), format!(".const .align 8 .b64 nt_pin[{many}];"));
+        out += ".entry k(.param .u64 p";
+        let context = format!(", .param .align 8 .b8 nt_ctx[8] /*nt:ctx prefix=nt_ zero@0:8{pins}*/");
+        out += &mark(String::new(), context);
+        out += ") { .reg .b32 %r; ";
+        for n in 0..many {
+            let load = format!("{{ ld.const.b64 %nt_g{n}, [nt_pin+{}]; }}", 8 * n);
+            if is_woven {
+                out += &format!("/*nt:{n}{{*/.reg .b64 %nt_g{n}; {load}/*}}nt:{n}*/");
+            }
+            let symbol = format!("g{n}");
+            let operand = if is_woven { mark(hex(&symbol), format!("%nt_g{n}")) } else { symbol };
+            out += &format!("ld.global.u32 %r, [{operand}];\n");
+        }
+        out + "ret; }"
+    };
+    let (original, woven) = (text(false), text(true));
+    assert!(answer(&original, &woven));
+    assert!(!answer(&original, &woven.replacen(&format!("[nt_pin+{}]", 8 * 1234), "[nt_pin]", 1)));
+    // As many claims as kernels, each of all of them.
+    let kernel = |n: usize| {
+        let edit = format!(
+            "/*nt:edit {{*/(.param .align 8 .b8 nt_ctx[8] /*nt:ctx prefix=nt_ zero@0:8{pins}*/)/*}}nt:edit*/"
+        );
+        (format!("\n.entry k{n} {{ ret; }}"), format!("\n.entry k{n}{edit} {{ ret; }}"))
+    };
+    let (mut original, mut woven) = (original, woven);
+    for n in 0..100 {
+        let (old, new) = kernel(n);
+        original += &old;
+        woven += &new;
+    }
+    assert!(answer(&original, &woven));
+}
+
 /// Any change to any text: no panic, and the same answer twice.
 #[test]
 fn random_changes_get_an_answer() {

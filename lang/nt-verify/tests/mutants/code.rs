@@ -64,7 +64,7 @@ pub(crate) const CLASSES: &[Class] = &[
                 ("st.global", "red.global.inc"),
                 ("ld.param", "ld.global"),
                 ("ld.param", "ld"),
-                ("ld.param", "ld.const"),
+                ("ld.param", "ld.shared"),
                 ("ld.param", "ld.param::func"),
                 ("mad.lo.u32", "mad.lo.cc.u32"),
                 ("add.u64", "add.cc.u64"),
@@ -127,8 +127,13 @@ pub(crate) const CLASSES: &[Class] = &[
                 for range in
                     instructions(&pair.woven).into_iter().filter(|range| span.inner.contains(&range.start))
                 {
-                    let Some(name) = written(&pair.woven[range.clone()]).filter(|name| seen.insert(*name))
-                    else {
+                    // State has the value that it had before.
+                    let declared = |name: &str| {
+                        let at = span.inner.start + pair.woven[span.inner.clone()].find(name).unwrap();
+                        pair.woven[..at].rsplit(['{', ';', '\n']).next().unwrap().contains(".reg")
+                    };
+                    let name = written(&pair.woven[range.clone()]).filter(|name| declared(name));
+                    let Some(name) = name.filter(|name| seen.insert(*name)) else {
                         continue;
                     };
                     let read = |rest: &str| {
@@ -163,6 +168,7 @@ pub(crate) const CLASSES: &[Class] = &[
         rules: &[Rule::V9, Rule::V11],
         mutate: |pair| {
             let far = [
+                ("ld.param.u64", "ld.const.u64"),
                 ("[nt_ctx+", "[nt_ctx+4"),
                 ("[nt_ctx+16]", "[nt_ctx+12]"),
                 ("[nt_ctx+8]", "[nt_ctx+1000]"),
@@ -198,8 +204,9 @@ pub(crate) const CLASSES: &[Class] = &[
                     .any(|range| pair.woven[range].contains(&format!(" {name}")));
                 if read {
                     let more = |text: &str| {
-                        let body =
-                            text.find("{\n").or_else(|| text.find(") { .reg").map(|at| at + 2)).unwrap();
+                        let entry = text.find(".entry").unwrap();
+                        let body = ["{\n", "{ .reg"].iter().filter_map(|open| text[entry..].find(open)).min();
+                        let body = entry + body.unwrap();
                         format!("{} .reg .b32 {name}; {}", &text[..=body], &text[body + 1..])
                     };
                     mutants.push(Pair { original: more(&pair.original), woven: more(&pair.woven) });
@@ -229,7 +236,7 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "the comparison with the capacity is another one",
-        rules: &[Rule::V11],
+        rules: &[Rule::V11, Rule::V12],
         mutate: |pair| {
             let others = [
                 ("setp.ge.u64", "setp.gt.u64"),
@@ -393,8 +400,9 @@ pub(crate) const CLASSES: &[Class] = &[
             let mut mutants = Vec::new();
             // Each entry span, to where the next span stands.
             let all = spans(&pair.woven);
-            for two in
-                all.windows(2).filter(|two| pair.woven[two[0].inner.clone()].trim_start().starts_with(".reg"))
+            for two in all
+                .windows(2)
+                .filter(|two| pair.woven[two[0].inner.clone()].trim_start().starts_with(".reg .b32"))
             {
                 mutants.push(moved(pair, two[0].start, two[0].end, two[1].start));
             }

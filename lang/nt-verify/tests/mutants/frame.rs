@@ -178,8 +178,8 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     // V13
     Class {
-        name: "the context parameter is not as claimed",
-        rules: &[Rule::V13],
+        name: "the context parameter or the pins are not as claimed",
+        rules: &[Rule::V13, Rule::V16],
         mutate: |pair| {
             let changes = [
                 ("_ctx[", "_ctx[1"),
@@ -201,7 +201,7 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a declaration or definition of the kernel lacks the parameter",
-        rules: &[Rule::V13, Rule::V2],
+        rules: &[Rule::V13, Rule::V2, Rule::V16],
         mutate: |pair| {
             let all = marks(&pair.woven).into_iter().filter(|mark| mark.name == "edit ");
             all.map(|mark| {
@@ -216,7 +216,7 @@ pub(crate) const CLASSES: &[Class] = &[
         name: "the kernel's symbol is an operand",
         rules: &[Rule::V13],
         mutate: |pair| {
-            let name = ["scale", "spin", "a"].into_iter().find(|name| {
+            let name = ["scale", "spin", "a", "gather", "use"].into_iter().find(|name| {
                 [".entry ", ".visible .entry "].iter().any(|word| {
                     pair.original.contains(&format!("{word}{name}("))
                         || pair.original.contains(&format!("{word}{name}\n"))

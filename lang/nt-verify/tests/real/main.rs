@@ -1,0 +1,54 @@
+//! Real texts, with spans at every access: what a careful probe reads and counts there is not refused.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+
+mod weaving;
+
+use nt_verify::check;
+use weaving::{Access, CLAIM, counter, texts, weave};
+
+fn accepted(name: &str, entry: &str, span: impl Fn(&Access<'_>) -> String) {
+    let mut sites = 0;
+    for (path, text) in texts() {
+        let (woven, count) = weave(&text, CLAIM, 24, entry, &span);
+        let report = check(&text, &woven);
+        let told: Vec<_> =
+            report.violations().iter().take(5).map(|v| (v.span.of(&woven), &v.message)).collect();
+        assert!(
+            report.is_accepted(),
+            "{name}: {}: {count} spans, {} refused: {told:?}",
+            path.display(),
+            report.violations().len()
+        );
+        sites += count;
+    }
+    assert!(sites > 1000, "{sites}");
+}
+
+#[test]
+fn the_address_of_every_access_is_read() {
+    accepted("address", "", |access| {
+        let Access { base, bits, .. } = access;
+        format!("{{ .reg .b{bits} %nt_a; mov.b{bits} %nt_a, {base}; }}")
+    });
+}
+
+#[test]
+fn the_address_of_every_access_is_read_where_it_happens() {
+    accepted("guarded address", "", |access| {
+        let Access { base, bits, number, .. } = access;
+        let read = format!("mov.b{bits} %nt_a, {base};");
+        match access.guard {
+            None => format!("{{ .reg .b{bits} %nt_a; {read} }}"),
+            Some(guard) => {
+                let skip = guard.strip_prefix('!').map_or(format!("!{guard}"), str::to_owned);
+                format!("{{ .reg .b{bits} %nt_a; @{skip} bra $nt_L{number}; {read} $nt_L{number}: }}")
+            }
+        }
+    });
+}
+
+#[test]
+fn every_access_to_global_memory_is_counted() {
+    accepted("count", ".reg .b32 %nt_n; { mov.u32 %nt_n, 0; }", counter);
+}
