@@ -18,6 +18,7 @@ pub mod layout;
 pub mod passes;
 pub mod program;
 mod site;
+mod table;
 pub mod text;
 mod uses;
 mod words;

@@ -43,6 +43,19 @@ pub const TYPES: &[&str] =
 /// Words that only instructions of another vendor have.
 pub const ELSEWHERE: &[&str] = &["scalar"];
 
+/// Sorts of qualifiers, with what they say.
+pub const SORTS: &[(&str, &[&str])] = &[
+    ("where an access goes", SPACES),
+    ("width of an element", WIDTHS),
+    ("elements of a vector", VECTORS),
+    ("type of an element", TYPES),
+    ("a matrix, by a whole warp", &["matrix"]),
+    ("whose barrier", &["block", "warp"]),
+    ("what is done at a barrier", &["arrive", "sync", "init", "expect"]),
+    ("how a branch jumps", &["conditional", "uniform", "backward"]),
+    ("in scalar registers (AMD)", ELSEWHERE),
+];
+
 const MEMORY: &[&[&str]] = &[SPACES, WIDTHS, VECTORS, TYPES];
 const MATRICES: &[&[&str]] = &[SPACES, WIDTHS, VECTORS, TYPES, &["matrix"]];
 const COPY: &[&[&str]] = &[SPACES];
@@ -169,6 +182,16 @@ mod tests {
         assert_eq!(meant_by("load").count(), 1);
         assert_eq!(meant_by("*").count(), CLASSES.len());
         assert_eq!(meant_by("lod").count(), 0);
+    }
+
+    #[test]
+    fn qualifiers_are_of_a_sort() {
+        let mut sorted: Vec<&str> = SORTS.iter().flat_map(|(_, words)| words.iter().copied()).collect();
+        let mut known: Vec<&str> = qualifiers().collect();
+        sorted.sort_unstable();
+        known.sort_unstable();
+        known.dedup();
+        assert_eq!(sorted, known);
     }
 
     #[test]

@@ -190,14 +190,17 @@ pub const EXPLANATIONS: &[Explanation] = &[
     on(
         "operand-absent",
         "kernel:entry { let a = addr; }",
-        "Operands such as `addr` or `out` belong to an instruction, and the tracepoint has none, or one without that operand.",
+        "Operands such as `addr` or `macs` belong to an instruction, and the tracepoint has none, or one of a class without that \
+         operand. Ask first where only some of its instructions have it: `if has(macs) { … }`, or `/has(macs)/` for the whole \
+         probe. What a condition on the site keeps from being computed need not be there.",
     ),
     // Maps.
     on(
         "map-shape",
         "map m: array<warp> { a: u64, b: u64 } warp kernel:exit { m.save(clock()); }",
         "A map, or a save into it, has the wrong shape: kinds are array<thread|warp|block> and stream<warp>; a record has \
-         fields; a save gives each of them once, in order or by name; `lanes<T>` fields stand in streams.",
+         fields; a save gives each of them once, in order or by name; `lanes<T>` fields stand in streams. An aggregation has \
+         one function and one list of keys wherever it is named.",
     ),
     on(
         "map-read",

@@ -76,5 +76,8 @@ pub fn given() -> impl Iterator<Item = (&'static str, &'static str, &'static str
     let named = check::names::GIVEN.iter().map(|given| (given.kind(), given.name, given.ty, given.about));
     let classes = classes::CLASSES.iter().map(|class| ("class", class.name, "", class.about));
     let groups = classes::GROUPS.iter().map(|group| ("class", group.name, "group", group.about));
-    named.chain(classes).chain(groups)
+    let qualifiers =
+        classes::SORTS.iter().flat_map(|(about, words)| words.iter().map(move |word| (*word, *about)));
+    let qualifiers = qualifiers.map(|(word, about)| ("qualifier", word, "", about));
+    named.chain(classes).chain(groups).chain(qualifiers)
 }
