@@ -33,11 +33,22 @@ mod tests {
         let text = super::run();
         assert!(text.lines().all(|line| line.split('\t').count() == 4), "{text}");
         assert!(text.contains("\nprobe\tblock_sched\tcompiles\twhen each warp started"), "{text}");
+        assert!(text.contains("\nprobe\tgmem_bytes\tcompiles\tbytes asked of global memory"), "{text}");
         assert!(
-            text.contains("\nprobe\thot_lines\tnot yet: `inst:` tracepoints, aggregations (`@x = …`), names"),
+            text.contains(
+                "\nprobe\tbarrier_wait\tnot yet: probes behind instructions (`:after`), `hist` aggregations\t"
+            ),
             "{text}"
         );
-        for start in ["class\tload\t", "operand\taddr\tptr\t", "builtin\tclock\tu64\t", "reducer\tfirst\t"] {
+        for start in [
+            "class\tload\t",
+            "class\taccess\tgroup\t",
+            "qualifier\tv4\t",
+            "operand\twidth\t",
+            "operand\taddr\tptr\t",
+            "builtin\tclock\tu64\t",
+            "reducer\tfirst\t",
+        ] {
             assert!(text.contains(&format!("\n{start}")), "{start}");
         }
     }
