@@ -37,6 +37,8 @@ pub struct Inspected {
     pub selected: Vec<String>,
     /// Kernels that are chosen and are there as machine code alone.
     pub closed: Vec<String>,
+    /// The newest architecture that there is PTX for: 90 for sm_90.
+    pub newest: Option<u32>,
     /// Why nothing in it can be probed; empty if something can, or if only nothing was chosen.
     pub reason: String,
     /// What of it could not be read.
@@ -87,6 +89,7 @@ impl Engine {
             image: 0,
             selected: chosen(&image.kernels),
             closed: chosen(&image.closed),
+            newest: image.newest,
             kernels: std::mem::take(&mut image.kernels),
             reason: std::mem::take(&mut image.reason),
             faults: std::mem::take(&mut image.faults),

@@ -27,6 +27,8 @@ pub(crate) struct Image {
     pub(crate) kernels: Vec<String>,
     /// The kernels that there is machine code of, where there is no PTX at all.
     pub(crate) closed: Vec<String>,
+    /// The newest architecture that there is PTX for.
+    pub(crate) newest: Option<u32>,
     /// Why there is no kernel to be probed; empty if there is one.
     pub(crate) reason: String,
     /// What in it is damaged.
@@ -72,6 +74,7 @@ impl Image {
             Err(error) => return Image { reason: format!("no PTX: {}", error.fault), ..image },
         };
         image.faults = container.faults.iter().map(ToString::to_string).collect();
+        image.newest = ptx(&container).filter_map(|entry| entry.arch).map(|arch| arch.sm).max();
         let mut seen = BTreeSet::new();
         each_payload(ptx(&container), |entry, payload| match names(entry, payload) {
             Ok(names) => {
@@ -217,7 +220,7 @@ fn lack(entries: &[Entry<'_>], device: Option<u32>) -> String {
         })
         .collect();
     match present.as_slice() {
-        [] => text + ": an empty container",
+        [] => text + ": no device code in it",
         present => format!("{text}: {} only", present.join(", ")),
     }
 }

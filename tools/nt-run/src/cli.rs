@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) keep: bool,
 
-    /// Print what would be done, and do nothing
+    /// Print what would be done, and what would become of the kernels in the command's own file; do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 

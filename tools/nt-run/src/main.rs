@@ -7,6 +7,7 @@ mod child;
 mod cli;
 mod counts;
 mod coverage;
+mod dry;
 mod environment;
 mod folder;
 mod guard;

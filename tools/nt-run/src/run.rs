@@ -6,7 +6,7 @@ use crate::folder::RunFolder;
 use crate::server::Server;
 use crate::summary::{self, Facts};
 use crate::target::{self, NotRunnable, Target};
-use crate::{child, coverage, environment, hook};
+use crate::{child, coverage, dry, environment, hook};
 use anyhow::Context;
 use nt_cli::{Report, Stdin};
 use nt_engine::assemble::Assembler;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let hook = hook::find(args.hook.as_deref())?;
     let assembler = Assembler::find(args.ptxas.as_deref())?;
     if args.dry_run {
-        return dry_run(args, &probe, &file, &target, &hook, assembler.as_ref());
+        return dry_run(args, probe, &file, &target, &hook, assembler.as_ref());
     }
 
     // From here on the run folder is ours, and hooks can talk to us.
@@ -158,7 +158,7 @@ fn settings(args: &Args) -> Settings {
 /// Prints what would be done.
 fn dry_run(
     args: &Args,
-    probe: &Probe,
+    probe: Probe,
     file: &Path,
     target: &Target,
     hook: &Path,
@@ -179,6 +179,8 @@ fn dry_run(
         format!("folder\t{}", args.output.display()),
     ];
     lines.extend(target.obstacle.as_ref().map(|obstacle| format!("obstacle\tit {obstacle}")));
+    let engine = Engine::new(probe, args.kernels.clone(), None, Cache::none());
+    lines.extend(dry::kernels(&engine, file));
     let mut out = std::io::stdout().lock();
     for line in lines {
         writeln!(out, "{line}")?;

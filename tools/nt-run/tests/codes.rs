@@ -117,7 +117,28 @@ fn a_dry_run_starts_and_writes_nothing() {
     let done = place.run(&["--dry-run", "-k", "=gemm", "touch", "touched"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stdout.starts_with("probe\tblock_sched\nkernels\t=gemm\ncommand\t"), "{}", done.stdout);
+    assert!(done.stdout.ends_with("kernels in it\tnone: no PTX: no device code in it\n"), "{}", done.stdout);
     assert!(!place.path("touched").exists() && !place.path("trace.ntt").exists());
+}
+
+/// The file need not be a program to be looked into; it holds PTX for sm_80 and sm_90a.
+#[test]
+fn a_dry_run_says_what_would_become_of_kernels() {
+    let place = Place::new();
+    let fatbin = std::fs::read(common::testdata("../fatbin/tiny.zstd.fatbin")).unwrap();
+    std::fs::write(place.script("app", ""), fatbin).unwrap();
+    let kernels = |options: &[&str]| {
+        let done = place.run(&[&["--dry-run"], options, &["./app"]].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let mut lines: Vec<String> =
+            done.stdout.lines().filter(|line| line.starts_with("kernel\t")).map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let sites = "probed for sm_90a: 2 sites";
+    assert_eq!(kernels(&[]), [format!("kernel\ttinier()\t{sites}"), format!("kernel\ttiny\t{sites}")]);
+    let chosen = kernels(&["-k", "=tiny"]);
+    assert_eq!(chosen, ["kernel\ttinier()\tnot selected", &format!("kernel\ttiny\t{sites}")]);
 }
 
 /// Signals that are sent to nt-run alone reach the command, and a terminal's are only survived.

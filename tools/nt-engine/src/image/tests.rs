@@ -79,7 +79,7 @@ fn images_without_ptx_say_what_they_are() {
         "no PTX: cubins for sm_80, sm_90 only",
     );
     check(&fatbin(&[(8, 90, b"\0\0\0\0")]), "no PTX: LTO-IR for sm_90 only");
-    check(&fatbin(&[]), "no PTX: an empty container");
+    check(&fatbin(&[]), "no PTX: no device code in it");
     check(b"BC\xc0\xde", "no PTX: LLVM bitcode, which holds no device code of its own");
     check(b"", "no PTX: an empty file");
     check(b"rubbish", "no PTX: no container of device code, and no PTX");
