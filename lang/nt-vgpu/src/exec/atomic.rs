@@ -160,7 +160,11 @@ impl Atomic {
     fn add(&self, old: u64, b: u64, space: Space) -> u64 {
         match (self.ty, Half::of(self.ty)) {
             (Type::Float(32), _) => add_f32(old, b, space == Space::Global),
-            (Type::Float(64), _) => double(f64::from_bits(old) + f64::from_bits(b)),
+            // A NaN passes memory as it is.
+            (Type::Float(64), _) => match [b, old].into_iter().find(|&v| f64::from_bits(v).is_nan()) {
+                Some(nan) => nan,
+                None => double(f64::from_bits(old) + f64::from_bits(b), [b, old]),
+            },
             (_, Some(half)) => half.apply([old, b], |[a, b]| sum_to_odd(a, b, Rounding::Nearest)),
             _ => old.wrapping_add(b),
         }

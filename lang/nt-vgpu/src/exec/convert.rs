@@ -4,7 +4,7 @@
 
 use crate::code::{One, Op};
 use crate::decode::{Decoded, Line, missing};
-use crate::exec::float::{NAN, ROUNDINGS, SINGLE, double, flush};
+use crate::exec::float::{NAN, QUIET, ROUNDINGS, SINGLE, flush, is_tiny};
 use crate::round::{BF16, F16, F64, Format, Parts, Rounding, TF32, to_integer};
 use crate::types::{Type, mask, signed};
 
@@ -103,8 +103,8 @@ fn into_integer(m: Modifiers, to: Type, from: Type, format: Format) -> Decoded<O
     };
     let bits = to.bits();
     Ok(Box::new(move |a| match input(m, a, from, format) {
-        // What a GPU gives, where the manual says 0 for 32 bits and is silent on 64.
-        Parts::Nan if bits == 64 => 1 << 63,
+        // What an H200 gives, where the manual says 0.
+        Parts::Nan if bits == 64 || from == Type::Float(64) => clamp(1 << (bits - 1), to, false),
         Parts::Nan => 0,
         Parts::Infinity { negative } => {
             let far = if negative { i128::from(i64::MIN) } else { i128::from(u64::MAX) };
@@ -133,6 +133,9 @@ fn floats(m: Modifiers, to: Type, to_format: Format, from: Type, from_format: Fo
     let mode = m.rounding.unwrap_or(Rounding::Nearest);
     Ok(Box::new(move |a| {
         let parts = input(m, a, from, from_format);
+        if parts == Parts::Nan && !m.sat {
+            return nan(m, a, to, from);
+        }
         let parts = match (m.integral, parts) {
             (Some(integral), Parts::Finite { negative, .. }) => match to_integer(parts, integral) {
                 // What is an integer already may be larger than 64 bits, and stays.
@@ -146,6 +149,23 @@ fn floats(m: Modifiers, to: Type, to_format: Format, from: Type, from_format: Fo
         };
         finish(m, to, to_format, parts, mode)
     }))
+}
+
+/// The NaN that becomes of another, as an H200 has it: what comes from 64 bits or goes there keeps its bits.
+fn nan(m: Modifiers, a: u64, to: Type, from: Type) -> u64 {
+    let sign = |bits: u32| a >> (bits - 1) & 1;
+    match (from, to) {
+        (Type::Float(64), Type::Float(64)) => a | QUIET,
+        (Type::Float(32), Type::Float(64)) if m.ftz => u64::from(NAN & 0x7f_ffff) << 29 | 0x7ff << 52,
+        (Type::Float(32), Type::Float(64)) => sign(32) << 63 | 0x7ff << 52 | (a & mask(23)) << 29 | QUIET,
+        (Type::Float(16), Type::Float(64)) => sign(16) << 63 | 0x7ff << 52 | (a & mask(10)) << 42 | QUIET,
+        (Type::Float(64), Type::Float(32)) => sign(64) << 31 | 0xff << 23 | (a | QUIET) >> 29 & mask(23),
+        (Type::Float(64), Type::Float(16)) => sign(64) << 15 | 0x1f << 10 | (a | QUIET) >> 42 & mask(10),
+        (Type::Bfloat, Type::Float(32)) => a << 16,
+        (Type::Float(32), Type::Tfloat) => a & !mask(13),
+        (_, Type::Float(32)) => u64::from(NAN),
+        _ => 0x7fff,
+    }
 }
 
 /// A number as it is written.
@@ -169,8 +189,11 @@ fn finish(m: Modifiers, to: Type, format: Format, parts: Parts, mode: Rounding) 
     let bits = format.round(parts, mode);
     match to {
         Type::Float(32) if parts == Parts::Nan => u64::from(NAN),
-        Type::Float(32) => u64::from(flush(f32::from_bits(bits as u32), m.ftz).to_bits()),
-        Type::Float(64) => double(f64::from_bits(bits)),
+        Type::Float(32) if m.ftz => {
+            let exact = f64::from_bits(F64.round(parts, Rounding::Zero));
+            let value = f32::from_bits(bits as u32);
+            u64::from(if is_tiny(exact) { 0f32.copysign(value) } else { flush(value, true) }.to_bits())
+        }
         // The 19 bits stand in the upper part of an f32.
         Type::Tfloat => bits << 13,
         _ => bits,

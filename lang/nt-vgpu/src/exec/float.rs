@@ -3,7 +3,10 @@
 //! `add`, `sub`, `mul`, `fma`, `div`, `rcp` and `sqrt` with a rounding mode are exact in that mode. Approximations are
 //! computed in f64 and rounded once, within half a unit in the last place: the manual allows 2 for `ex2`, `div.approx`
 //! and `div.full`, 1 for `rcp`, `sqrt` and `rsqrt`, an absolute error of 2^-22 for `lg2`, 2^-20.5 for `sin` and `cos`, a
-//! relative one of 2^-11 for `tanh`. A NaN of 32 bits is 0x7fffffff whatever went in.
+//! relative one of 2^-11 for `tanh`.
+//!
+//! A NaN of 32 bits is 0x7fffffff whatever went in. Of 64 bits it is one that went in, made quiet, or 0xfff8000000000000
+//! if none did; where several did, an H200 takes the second factor first, then what is added, then the first.
 //!
 //! Source: PTX ISA 9.0, section 9.7.3 (floating point).
 
@@ -30,6 +33,12 @@ pub(crate) fn flush(value: f32, ftz: bool) -> f32 {
     if ftz && value.is_subnormal() { 0f32.copysign(value) } else { value }
 }
 
+/// Does a result that was rounded to the least normal f32 count as subnormal? It does if it would be below that with an
+/// exponent that has no bounds, which is when `.ftz` looks.
+pub(crate) fn is_tiny(exact: f64) -> bool {
+    exact.abs() < f64::from(f32::MIN_POSITIVE) * (1.0 - 1.0 / f64::from(1 << 25))
+}
+
 impl Modifiers {
     fn of(line: &mut Line<'_, '_>) -> Self {
         Modifiers { ftz: line.flag(".ftz"), sat: line.flag(".sat"), rounding: line.one_of(ROUNDINGS) }
@@ -53,6 +62,12 @@ impl Modifiers {
         u64::from(bits)
     }
 
+    /// The same of a product or quotient, which `exact` gives with more bits.
+    fn output_of(self, value: f32, exact: impl FnOnce() -> f64) -> u64 {
+        let tiny = self.ftz && value.abs() == f32::MIN_POSITIVE && is_tiny(exact());
+        self.output(if tiny { 0f32.copysign(value) } else { value })
+    }
+
     fn one(self, f: impl Fn(f32) -> f32 + Send + Sync + 'static) -> One {
         Box::new(move |a| self.output(f(self.input(a))))
     }
@@ -67,7 +82,7 @@ pub(crate) fn decode(line: &mut Line<'_, '_>) -> Decoded<Op> {
     let full = line.base == "div" && line.flag(".full");
     match line.base {
         "add" | "sub" | "mul" | "mad" | "fma" => arithmetic(line),
-        "div" if approximate || full => divide_approximately(line),
+        "div" if approximate || full => divide_approximately(line, full),
         "div" | "rcp" | "sqrt" if !approximate => exact(line),
         "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" => approximation(line),
         "min" | "max" => extreme(line),
@@ -99,18 +114,22 @@ fn arithmetic(line: &mut Line<'_, '_>) -> Decoded<Op> {
     let ty = line.ty()?;
     let is_fused = matches!(line.base, "fma" | "mad");
     match (ty, mode) {
-        (Type::Float(32), Rounding::Nearest) if is_fused => {
-            line.three([ty; 3], move |a, b, c| m.output(m.input(a).mul_add(m.input(b), m.input(c))))
-        }
+        (Type::Float(32), Rounding::Nearest) if is_fused => line.three([ty; 3], move |a, b, c| {
+            let (a, b, c) = (m.input(a), m.input(b), m.input(c));
+            m.output_of(a.mul_add(b, c), || sum_to_odd(f64::from(a) * f64::from(b), f64::from(c), mode))
+        }),
         (Type::Float(32), Rounding::Nearest) => {
             let f = match line.base {
                 "add" => m.two(|a, b| a + b),
                 "sub" => m.two(|a, b| a - b),
-                _ => m.two(|a, b| a * b),
+                // The product of two f32 is exact in f64.
+                _ => Box::new(move |a, b| {
+                    let (a, b) = (m.input(a), m.input(b));
+                    m.output_of(a * b, || f64::from(a) * f64::from(b))
+                }),
             };
             finish(line, ty, Operation::Two(f))
         }
-        // The product of two f32 is exact in f64.
         (Type::Float(32), _) if is_fused => line.three([ty; 3], move |a, b, c| {
             let product = f64::from(m.input(a)) * f64::from(m.input(b));
             m.output(round::to_f32(sum_to_odd(product, f64::from(m.input(c)), mode), mode))
@@ -125,24 +144,33 @@ fn arithmetic(line: &mut Line<'_, '_>) -> Decoded<Op> {
             finish(line, ty, Operation::Two(f))
         }
         (_, Rounding::Nearest) if !m.ftz && !m.sat => {
-            let [a, b, c] = [f64::from_bits; 3];
+            let v = f64::from_bits;
             if is_fused {
-                return line.three([ty; 3], move |x, y, z| double(a(x).mul_add(b(y), c(z))));
+                return line.three([ty; 3], move |a, b, c| double(v(a).mul_add(v(b), v(c)), [b, c, a]));
             }
             match line.base {
-                "add" => line.two(ty, move |x, y| double(a(x) + b(y))),
-                "sub" => line.two(ty, move |x, y| double(a(x) - b(y))),
-                _ => line.two(ty, move |x, y| double(a(x) * b(y))),
+                "add" => line.two(ty, move |a, b| double(v(a) + v(b), [b, a])),
+                "sub" => line.two(ty, move |a, b| double(v(a) - v(b), [b, a])),
+                _ => line.two(ty, move |a, b| double(v(a) * v(b), [b, a])),
             }
         }
         _ => missing(format!("`{}` of {ty:?} with these modifiers", line.base)),
     }
 }
 
-/// An f64 as it is written: a NaN is the canonical one, so that results do not depend on the processor here.
-pub(crate) fn double(value: f64) -> u64 {
-    if value.is_nan() { 0x7fff_ffff_ffff_ffff } else { value.to_bits() }
+/// The bits of an f64 that came of some others, of which the first NaN is passed on.
+pub(crate) fn double<const N: usize>(value: f64, of: [u64; N]) -> u64 {
+    if !value.is_nan() {
+        return value.to_bits();
+    }
+    let nan = of.into_iter().find(|&bits| f64::from_bits(bits).is_nan());
+    nan.map_or(INVALID, |bits| bits | QUIET)
 }
+
+/// What an operation gives that has no result.
+const INVALID: u64 = 0xfff8_0000_0000_0000;
+/// The bit of an f64 that makes a NaN quiet.
+pub(crate) const QUIET: u64 = 1 << 51;
 
 /// `div`, `rcp`, `sqrt` with a rounding mode.
 fn exact(line: &mut Line<'_, '_>) -> Decoded<Op> {
@@ -153,7 +181,10 @@ fn exact(line: &mut Line<'_, '_>) -> Decoded<Op> {
     let ty = line.ty()?;
     let operation = match (ty, mode) {
         (Type::Float(32), Rounding::Nearest) => match line.base {
-            "div" => Operation::Two(m.two(|a, b| a / b)),
+            "div" => Operation::Two(Box::new(move |a, b| {
+                let (a, b) = (m.input(a), m.input(b));
+                m.output_of(a / b, || quotient_to_odd(f64::from(a), f64::from(b)))
+            })),
             "rcp" => Operation::One(m.one(|a| 1.0 / a)),
             _ => Operation::One(m.one(f32::sqrt)),
         },
@@ -167,9 +198,9 @@ fn exact(line: &mut Line<'_, '_>) -> Decoded<Op> {
             }
         }
         (Type::Float(64), Rounding::Nearest) if !m.ftz => match line.base {
-            "div" => Operation::Two(Box::new(|a, b| double(f64::from_bits(a) / f64::from_bits(b)))),
-            "rcp" => Operation::One(Box::new(|a| double(1.0 / f64::from_bits(a)))),
-            _ => Operation::One(Box::new(|a| double(f64::from_bits(a).sqrt()))),
+            "div" => Operation::Two(Box::new(|a, b| double(f64::from_bits(a) / f64::from_bits(b), [a, b]))),
+            "rcp" => Operation::One(Box::new(|a| double(1.0 / f64::from_bits(a), [a]))),
+            _ => Operation::One(Box::new(|a| double(f64::from_bits(a).sqrt(), [a]))),
         },
         _ => return missing(format!("`{}` of {ty:?} with these modifiers", line.base)),
     };
@@ -178,13 +209,23 @@ fn exact(line: &mut Line<'_, '_>) -> Decoded<Op> {
 
 /// `div.approx` is good for divisors up to 2^126 and gives 0 beyond, or NaN for an infinite dividend; `div.full` is
 /// good for all.
-fn divide_approximately(line: &mut Line<'_, '_>) -> Decoded<Op> {
+fn divide_approximately(line: &mut Line<'_, '_>, full: bool) -> Decoded<Op> {
     let m = Modifiers::of(line);
     let ty = line.ty()?;
     if ty != Type::Float(32) {
         return missing(format!("an approximate division of {ty:?}"));
     }
-    let f = m.two(|a, b| a / b);
+    // 2^126
+    const LARGE: f32 = f32::from_bits(0x7e80_0000);
+    let f = m.two(move |a, b| {
+        if full || !(LARGE < b.abs() && b.is_finite()) {
+            a / b
+        } else if a.is_finite() {
+            0f32.copysign(a) * b.signum()
+        } else {
+            f32::NAN
+        }
+    });
     finish(line, ty, Operation::Two(f))
 }
 
@@ -207,7 +248,7 @@ fn approximation(line: &mut Line<'_, '_>) -> Decoded<Op> {
             finish(line, ty, Operation::One(f))
         }
         Type::Float(64) if line.base == "rsqrt" && !m.ftz => {
-            line.one(ty, move |a| double(f(f64::from_bits(a))))
+            line.one(ty, move |a| double(f(f64::from_bits(a)), [a]))
         }
         _ => missing(format!("`{}.approx` of {ty:?}", line.base)),
     }
@@ -256,9 +297,8 @@ fn extreme(line: &mut Line<'_, '_>) -> Decoded<Op> {
             });
             finish(line, ty, Operation::Two(f))
         }
-        Type::Float(64) if !nan_wins && !signs && !magnitudes && !m.ftz => {
-            line.two(ty, move |a, b| double(choose(f64::from_bits(a), f64::from_bits(b), is_max, false)))
-        }
+        Type::Float(64) if !nan_wins && !signs && !magnitudes && !m.ftz => line
+            .two(ty, move |a, b| double(choose(f64::from_bits(a), f64::from_bits(b), is_max, false), [b, a])),
         _ => missing(format!("`{}` of {ty:?} with these modifiers", line.base)),
     }
 }
@@ -271,7 +311,8 @@ fn sign(line: &mut Line<'_, '_>) -> Decoded<Op> {
         (".infinite", |v, _| v.is_infinite()),
         (".number", |v, _| !v.is_nan()),
         (".notanumber", |v, _| v.is_nan()),
-        (".normal", |v, small| v.is_normal() && !small),
+        // An H200 takes zero for normal.
+        (".normal", |v, small| (v.is_normal() || v == 0.0) && !small),
         (".subnormal", |v, small| v.is_subnormal() || small),
     ];
     let test = line.one_of(tests);
@@ -283,11 +324,18 @@ fn sign(line: &mut Line<'_, '_>) -> Decoded<Op> {
             let negates = line.base == "neg";
             line.one(ty, move |a| {
                 let value = flush(f32::from_bits(a as u32), ftz);
-                u64::from((if negates { -value } else { value.abs() }).to_bits())
+                let value = if negates { -value } else { value.abs() };
+                u64::from(if value.is_nan() { NAN } else { value.to_bits() })
             })
         }
-        ("abs", _) => line.one(ty, move |a| a & !top),
-        ("neg", _) => line.one(ty, move |a| a ^ top),
+        ("abs" | "neg", _) => {
+            let negates = line.base == "neg";
+            line.one(ty, move |a| match (f64::from_bits(a).is_nan(), negates) {
+                (true, _) => a | QUIET,
+                (false, true) => a ^ top,
+                (false, false) => a & !top,
+            })
+        }
         ("copysign", _) => line.two(ty, move |a, b| b & !top | a & top),
         ("testp", Type::Float(bits)) => match test {
             None => missing("`testp` without a test that it knows"),

@@ -54,8 +54,9 @@ impl Half {
             (v, _, true) if v <= 0.0 => 0.0,
             (v, _, _) => v,
         };
-        let bits = narrow(value, self.format);
-        if self.ftz && bits & 0x7c00 == 0 { bits & 0x8000 } else { bits }
+        // Below the least normal number also after rounding to 11 bits.
+        let is_tiny = value.abs() < (1.0 - 1.0 / 4096.0) / 16384.0;
+        narrow(if self.ftz && is_tiny { 0f64.copysign(value) } else { value }, self.format)
     }
 
     /// The operation on a register, or on both its halves.
@@ -94,10 +95,8 @@ pub(crate) fn decode(line: &mut Line<'_, '_>) -> Decoded<Op> {
         "min" | "max" => {
             line.two(ty, move |a, b| half.apply([a, b], |[a, b]| choose(a, b, is_max, nan_wins)))
         }
-        "abs" | "neg" if !ftz => {
-            let (negates, top) = (line.base == "neg", if half.is_pair { 0x8000_8000 } else { 0x8000 });
-            line.one(ty, move |a| if negates { a ^ top } else { a & !top })
-        }
+        "abs" if !ftz => line.one(ty, move |a| half.apply([a], |[a]| a.abs())),
+        "neg" if !ftz => line.one(ty, move |a| half.apply([a], |[a]| -a)),
         "ex2" => line.one(ty, move |a| half.apply([a], |[a]| a.exp2())),
         "tanh" => line.one(ty, move |a| half.apply([a], |[a]| a.tanh())),
         other => missing(format!("`{other}` of {ty:?}")),

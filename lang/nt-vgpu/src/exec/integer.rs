@@ -122,8 +122,7 @@ fn quotient(line: &mut Line<'_, '_>) -> Decoded<Op> {
         return line.two(ty, move |a, b| {
             let (x, y) = (signed(a, bits), signed(b, bits));
             let result = match (y, is_div) {
-                (0, true) => -1,
-                (0, false) => x,
+                (0, _) => -1,
                 (_, true) => x.wrapping_div(y),
                 (_, false) => x.wrapping_rem(y),
             };
@@ -131,8 +130,7 @@ fn quotient(line: &mut Line<'_, '_>) -> Decoded<Op> {
         });
     }
     line.two(ty, move |a, b| match (b & m, is_div) {
-        (0, true) => m,
-        (0, false) => a & m,
+        (0, _) => m,
         (b, true) => (a & m) / b,
         (b, false) => (a & m) % b,
     })

@@ -238,7 +238,9 @@ impl Mma {
 
     fn finish(&self, start: u64, products: impl Iterator<Item = f64>) -> u64 {
         match self.d_ty {
-            Type::Float(64) => double(products.fold(f64::from_bits(start), |sum, product| sum + product)),
+            Type::Float(64) => {
+                double(products.fold(f64::from_bits(start), |sum, product| sum + product), [start])
+            }
             Type::Float(bits) => {
                 let sum = products.sum::<f64>() + element(start, self.c_ty);
                 match bits {
