@@ -18,10 +18,13 @@
 //!   /*nt:1{*/{ .reg .pred %nt_p; …                                 all else in the braces of the span
 //!     @!%p1 bra $nt_L1; … $nt_L1: }/*}nt:1*/
 //!   @%p1 ret;
+//!   /*nt:2{*/{ .reg .b64 %nt_a; add.u64 %nt_a, %rd4, 16; … }/*}nt:2*/        what the next instruction reads, it may read
+//!   ld.global.f32 %f1, [%rd4+16];
 //! }
 //! ```
 //!
-//! A span is, at its own top level, `{ … }` groups and, in the entry span, declarations of state before them. Inside
+//! A span is, at its own top level, `{ … }` groups and, in the entry span, declarations of state before them. (Before
+//! an instruction that names a pinned variable stands a span that declares a register for it: `claim.rs`.) Inside
 //! stand `.reg` declarations of scalar types (`%nt_a, %nt_b` or `%nt_r<4>`, each name once in the span), labels,
 //! inner groups and instructions of the list in `opcode.rs`; a span reads the context by
 //! `ld.param.u64 %nt_b, [nt_ctx+8];` inside one claimed field. Effects (stores, writes of state) before a guarded

@@ -113,6 +113,8 @@ pub(crate) struct Form {
     pub(crate) before: u32,
     /// Elements of a `.v2` or `.v4`, else 1.
     pub(crate) lanes: u32,
+    /// The least version and target, where they need to be asked for.
+    pub(crate) needs: Option<Level>,
 }
 
 impl Form {
@@ -246,37 +248,52 @@ const COMPARE_JOINED: &[Slot] = &[ToPredicates, From(Last), From(Last), FromPred
 /// One line of the list.
 type Line = (Pattern, &'static [Slot], Act);
 
-/// The lines of the list by the first word of their opcodes, in the order of the list. Spans ask for every
-/// instruction, and the verifier is always on.
-static BY_WORD: LazyLock<HashMap<&'static str, Vec<Line>>> = LazyLock::new(|| {
-    let mut by_word: HashMap<&str, Vec<Line>> = HashMap::new();
-    for line in FORMS {
-        let words = line.0.split('.').next().unwrap_or("");
-        words.split('|').for_each(|word| by_word.entry(word).or_default().push(*line));
+/// The forms by opcode, every pattern written out, in the order of the list. Spans ask for every instruction, and the
+/// verifier is always on.
+static FORMS_OF: LazyLock<HashMap<String, Vec<Form>>> = LazyLock::new(|| {
+    let mut forms: HashMap<String, Vec<Form>> = HashMap::new();
+    for &(pattern, slots, act) in FORMS {
+        for opcode in written_out(pattern) {
+            let mut words = opcode.rsplit('.');
+            let last = words.next().map_or(0, bits);
+            let before = words.next().unwrap_or("");
+            let lanes = match before {
+                "v2" => 2,
+                "v4" => 4,
+                _ => 1,
+            };
+            let form = Form { slots, act, last, before: bits(before), lanes, needs: needs(&opcode) };
+            forms.entry(opcode).or_default().push(form);
+        }
     }
-    by_word
+    forms
 });
 
-/// The forms of `opcode` that may be inserted, none if it is not on the list.
-pub(crate) fn forms(opcode: &str) -> impl Iterator<Item = Form> {
-    let word = opcode.split('.').next().unwrap_or("");
-    let lines = BY_WORD.get(word).map_or(&[][..], Vec::as_slice);
-    lines.iter().filter(move |(pattern, ..)| matches(pattern, opcode)).map(move |&(_, slots, act)| {
-        let mut words = opcode.rsplit('.');
-        let last = words.next().map_or(0, bits);
-        let before = words.next().unwrap_or("");
-        let lanes = match before {
-            "v2" => 2,
-            "v4" => 4,
-            _ => 1,
+/// `a|b.c` is `a.c` and `b.c`.
+fn written_out(pattern: Pattern) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for (place, alternatives) in pattern.split('.').enumerate() {
+        let dot = if place == 0 { "" } else { "." };
+        let longer = |begun: &String| {
+            let begun = begun.clone();
+            alternatives.split('|').map(move |word| format!("{begun}{dot}{word}"))
         };
-        Form { slots, act, last, before: bits(before), lanes }
-    })
+        all = all.iter().flat_map(longer).collect();
+    }
+    all
 }
+
+/// The forms of `opcode` that may be inserted, none if it is not on the list.
+pub(crate) fn forms(opcode: &str) -> &'static [Form] {
+    FORMS_OF.get(opcode).map_or(&[], Vec::as_slice)
+}
+
+/// A `.version` and the number of an `sm_` target.
+pub(crate) type Level = ((u16, u16), u16);
 
 /// The least `.version` and `sm_` number of the instructions of the list that are younger than all that this crate
 /// reads: PTX ISA 9.0, sections 9.7.9 and 9.7.13, "PTX ISA Notes" and "Target ISA Notes".
-pub(crate) fn needs(opcode: &str) -> Option<((u16, u16), u16)> {
+fn needs(opcode: &str) -> Option<Level> {
     match opcode.split('.').next().unwrap_or("") {
         "activemask" => Some(((6, 2), 30)),
         "redux" => Some(((7, 0), 80)),
@@ -289,17 +306,6 @@ pub(crate) fn needs(opcode: &str) -> Option<((u16, u16), u16)> {
 /// Is it one of the operations by which lanes of a warp wait for each other?
 pub(crate) fn is_sync(opcode: &str) -> bool {
     opcode.split('.').skip(1).any(|word| word == "sync")
-}
-
-fn matches(pattern: Pattern, opcode: &str) -> bool {
-    let (mut wanted, mut words) = (pattern.split('.'), opcode.split('.'));
-    loop {
-        match (wanted.next(), words.next()) {
-            (None, None) => return true,
-            (Some(alternatives), Some(word)) if alternatives.split('|').any(|one| one == word) => {}
-            _ => return false,
-        }
-    }
 }
 
 /// The bits of a type's name; 0 for other words.
@@ -315,148 +321,4 @@ fn bits(word: &str) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_on_the_list() {
-        for opcode in [
-            "mov.u32",
-            "cvt.u64.u32",
-            "mad.wide.u32",
-            "setp.lt.and.u64",
-            "ld.param.u64",
-            "st.global.v4.b32",
-            "bra",
-            "activemask.b32",
-            "div.u32",
-            "div.full.f32",
-            "and.pred",
-            "setp.ge.u64",
-            "st.global.u8",
-            "ld.const.b64",
-            "red.global.add.u64",
-            "red.relaxed.gpu.global.add.u32",
-            "redux.sync.add.u32",
-            "vote.sync.ballot.b32",
-            "match.any.sync.b64",
-            "shfl.sync.idx.b32",
-        ] {
-            assert!(forms(opcode).next().is_some(), "{opcode}");
-        }
-    }
-
-    #[test]
-    fn what_is_not() {
-        for opcode in [
-            "add.cc.u32",
-            "addc.u32",
-            "subc.u32",
-            "madc.lo.cc.u32",
-            "div.u64",
-            "div.s64",
-            "div.u16",
-            "rem.s16",
-            "rem.u64",
-            "rem.s64",
-            "div.rn.f32",
-            "div.rn.f64",
-            "sqrt.rn.f32",
-            "sqrt.rn.f64",
-            "rcp.rn.f64",
-            "call",
-            "call.uni",
-            "ret",
-            "exit",
-            "trap",
-            "brkpt",
-            "bar.sync",
-            "barrier.sync",
-            "barrier.cta.sync.aligned",
-            "membar.gl",
-            "fence.acq_rel.gpu",
-            "fence.proxy.async",
-            "st.shared.u32",
-            "st.local.u32",
-            "st.param.b32",
-            "st.u32",
-            "st.volatile.global.u32",
-            "st.release.gpu.global.u32",
-            "st.global.wt.u32",
-            "st.async.u32",
-            "ld.global.u32",
-            "ld.global.nc.u32",
-            "ld.shared.u32",
-            "ld.u32",
-            "ld.param.v2.u64",
-            "ld.param::func.u32",
-            "atom.global.add.u32",
-            "ld.const.u32",
-            "ld.volatile.const.u64",
-            "red.add.u64",
-            "red.shared.add.u64",
-            "red.global.min.u64",
-            "red.global.add.f32",
-            "red.global.add.s64",
-            "red.release.gpu.global.add.u64",
-            "red.relaxed.sys.global.add.u64",
-            "red.global.add.noftz.f16x2",
-            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32",
-            "multimem.red.relaxed.gpu.global.add.u32",
-            "redux.sync.add.f32",
-            "redux.sync.min.abs.f32",
-            "vote.sync.any.b32",
-            "match.all.sync.b32",
-            "cp.async.ca.shared.global",
-            "mbarrier.init.b64",
-            "setmaxnreg.dec.sync.aligned.u32",
-            "elect.sync",
-            "vote.ballot.b32",
-            "shfl.idx.b32",
-            "activemask",
-            "bra.uni",
-            "brx.idx",
-            "cvta.param.u64",
-            "cvta.to.global.u64",
-            "st.global.v8.b32",
-            "st.global.v4.b64",
-            "mov",
-            "mov.b128",
-            "mov.u32.u32",
-            "add",
-            "nanosleep.u32",
-            "prefetch.global.L1",
-            "tex.2d.v4.f32.s32",
-            "cvt.sat.u8.u32",
-            "",
-            ".",
-            "mov.",
-            "pmevent",
-            "griddepcontrol.wait",
-            "alloca.u32",
-        ] {
-            assert!(forms(opcode).next().is_none(), "{opcode}");
-        }
-    }
-
-    #[test]
-    fn widths_of_a_form() {
-        let first = |opcode| forms(opcode).next().expect("is on the list");
-        let wide = first("mad.wide.u32");
-        assert_eq!((wide.bits(Wide), wide.bits(Last)), (64, 32));
-        let cvt = first("cvt.u64.u32");
-        assert_eq!((cvt.bits(Before), cvt.bits(Last), cvt.act), (64, 32, Act::ZeroExtend));
-        let store = first("st.global.v4.f32");
-        assert_eq!((store.lanes, store.last), (4, 32));
-        // The second line of the list is not taken for a conversion that the first one names.
-        assert_eq!(first("cvt.s64.s32").act, Act::Other);
-    }
-
-    #[test]
-    fn every_pattern_ends_in_a_type_or_is_bare() {
-        for (pattern, slots, _) in FORMS {
-            let typed = pattern.rsplit('.').next().unwrap_or("").split('|').all(|word| bits(word) > 0);
-            assert!(typed || !slots.iter().any(|s| matches!(s, To(Last) | From(Last))), "{pattern}");
-        }
-    }
-}
+mod tests;

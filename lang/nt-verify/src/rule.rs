@@ -123,7 +123,7 @@ impl Rule {
             }
             Rule::V2 => {
                 "V2: places. A span stands between two statements of the original, outside of comments, in the body of a \
-                 kernel whose parameter list got the context. Not between a guard and its opcode, in an operand or \
+                 kernel whose parameter list got the context, or of any function where variables are pinned. Not between a guard and its opcode, in an operand or \
                  `.branchtargets` list, between a label and the `.pragma` or table behind it, behind a pragma that speaks \
                  of the next instruction. Examples that ptxas accepts in silence: `@%p1 /*nt:1{*/{ … }/*}nt:1*/ ret;` guards \
                  the first inserted instruction and returns always; a span between a label and its `.pragma \"nounroll\"` \
@@ -133,7 +133,7 @@ impl Rule {
             Rule::V3 => {
                 "V3: a span alone. The text of a span, read by itself, is groups in braces that close, of whole \
                  statements: `.reg` declarations, labels, instructions. Before the first group, the span at the kernel's \
-                 entry may declare state. No other directive, no string, no comment left open, no byte but plain ASCII. \
+                 entry may declare state, and any other a register for a pinned operand of the instruction behind it. No other directive, no string, no comment left open, no byte but plain ASCII. \
                  Example: a span that ends in `// done` without a line end swallows the kernel's next statement. Why: \
                  inserted text must not change how the text around it is read, and what it declares must not leak."
             }

@@ -19,7 +19,7 @@ mod result;
 mod write;
 
 use crate::claim::Claim;
-use crate::opcode::{Act, Form, Slot, forms, is_sync, needs};
+use crate::opcode::{Act, Form, Level, Slot, forms, is_sync};
 use crate::pin::Pins;
 use crate::program::{Refused, Source};
 use crate::span::{Instruction, Kind, Operand, Shape, Statement};
@@ -44,7 +44,7 @@ pub(crate) struct Site<'a> {
     /// The pins of the module.
     pub(crate) pins: &'a Pins<'a>,
     /// `.version` of the woven text, and the number of the first `sm_` of its `.target`.
-    pub(crate) level: ((u16, u16), u16),
+    pub(crate) level: Level,
 }
 
 /// The state registers of a kernel by name, and their bits.
@@ -332,8 +332,8 @@ impl<'w> Judge<'_, 'w> {
         }
 
         let opcode = instruction.opcode;
-        let mut forms = forms(opcode).peekable();
-        if forms.peek().is_none() {
+        let forms = forms(opcode);
+        if forms.is_empty() {
             let (rule, what) = match is_sync(opcode) {
                 true => (Rule::V8, "waits for other lanes"),
                 false => (Rule::V6, "is not on the list of what may be inserted"),
@@ -341,12 +341,12 @@ impl<'w> Judge<'_, 'w> {
             self.add(rule, instruction.opcode_span, format!("`{opcode}` {what}"));
             return self.forgive(instruction);
         }
-        let Some(form) = forms.find(|form| fits(form, &instruction.operands)) else {
+        let Some(form) = forms.iter().find(|form| fits(form, &instruction.operands)) else {
             self.add(Rule::V6, span, format!("`{opcode}` may not be inserted with these operands"));
             return self.forgive(instruction);
         };
         let (version, arch) = self.site.level;
-        if let Some(((major, minor), least)) = needs(opcode)
+        if let Some(((major, minor), least)) = form.needs
             && (version < (major, minor) || arch < least)
         {
             let rule = if is_sync(opcode) { Rule::V8 } else { Rule::V6 };
@@ -354,17 +354,17 @@ impl<'w> Judge<'_, 'w> {
             self.add(rule, instruction.opcode_span, message);
         }
 
-        let values = self.sources(&form, instruction, &during);
+        let values = self.sources(form, instruction, &during);
         match (form.act, values) {
             (Act::Branch, _) => {
                 if let Some(target) = instruction.operands.first() {
                     self.branch(index, target, &during);
                 }
             }
-            (Act::Store | Act::Reduce, _) => self.effect_on_memory(&form, instruction, &during),
+            (Act::Store | Act::Reduce, _) => self.effect_on_memory(form, instruction, &during),
             (_, Some(values)) => {
-                let result = self.result(&form, instruction, &values, &during);
-                self.destinations(&form, instruction, &result, &during);
+                let result = self.result(form, instruction, &values, &during);
+                self.destinations(form, instruction, &result, &during);
             }
             (_, None) => self.forgive(instruction),
         }
@@ -419,80 +419,4 @@ fn fits(form: &Form, operands: &[Operand<'_>]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Judges a span with `.sync` operations allowed; gives the rules that it breaks, in order.
-    fn check(span: &str, expected: &[Rule]) {
-        let claim = Claim::parse("/*nt:ctx prefix=nt_ zero@0:8*/", 0).expect("is a claim");
-        let site = Site {
-            claim: &claim,
-            is_entry: false,
-            guard: Some(("%p1", false)),
-            shadows: &|_| false,
-            program: &|_| Err(Refused::Source("is nothing")),
-            pins: &Pins::default(),
-            level: ((8, 0), 90),
-        };
-        let mut report = Report::default();
-        let statements = crate::span::read(span, 0).expect("is a span");
-        judge(&statements, Span::at(span.len() as u32), &site, &mut State::new(), &mut report);
-        let rules: Vec<Rule> = report.violations().iter().map(|v| v.rule).collect();
-        assert_eq!(rules, expected, "{span}\n{report:?}");
-    }
-
-    const REGISTERS: &str = "{ .reg .b32 %nt_m, %nt_n, %nt_x; .reg .pred %nt_p, %nt_q; mov.u32 %nt_x, 1; ";
-
-    fn check_body(body: &str, expected: &[Rule]) {
-        check(&format!("{REGISTERS}{body} }}"), expected);
-    }
-
-    #[test]
-    fn a_membermask_is_the_activemask_of_this_stretch() {
-        check_body("activemask.b32 %nt_m; redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", &[]);
-        check_body(
-            "activemask.b32 %nt_m; add.u32 %nt_x, %nt_x, 1; shfl.sync.idx.b32 %nt_x, %nt_x, 0, 31, %nt_m;",
-            &[],
-        );
-        check_body(
-            "@!%p1 bra $nt_L; activemask.b32 %nt_m; match.any.sync.b32 %nt_x, %nt_x, %nt_m; $nt_L:",
-            &[],
-        );
-        check_body("@%p1 activemask.b32 %nt_m; @%p1 redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", &[]);
-        check_body(
-            "setp.eq.u32 %nt_p, %nt_x, 0; activemask.b32 %nt_m; vote.sync.ballot.b32 %nt_x, !%nt_p, %nt_m;",
-            &[],
-        );
-    }
-
-    #[test]
-    fn a_membermask_that_promises_lanes_that_are_not_here() {
-        let v8 = &[Rule::V8];
-        check_body("redux.sync.add.u32 %nt_x, %nt_x, 0xffffffff;", v8);
-        check_body("mov.u32 %nt_m, %lanemask_le; redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", v8);
-        check_body("activemask.b32 %nt_m; mov.b32 %nt_n, %nt_m; redux.sync.add.u32 %nt_x, %nt_x, %nt_n;", v8);
-        check_body(
-            "activemask.b32 %nt_m; or.b32 %nt_m, %nt_m, 1; redux.sync.add.u32 %nt_x, %nt_x, %nt_m;",
-            v8,
-        );
-        // A branch or a label between.
-        check_body(
-            "activemask.b32 %nt_m; @!%p1 bra $nt_L; redux.sync.add.u32 %nt_x, %nt_x, %nt_m; $nt_L:",
-            v8,
-        );
-        check_body(
-            "@!%p1 bra $nt_L; activemask.b32 %nt_m; $nt_L: redux.sync.add.u32 %nt_x, %nt_x, %nt_m;",
-            &[Rule::V9],
-        );
-        check_body(
-            "activemask.b32 %nt_m; @!%p1 bra $nt_L; $nt_L: redux.sync.add.u32 %nt_x, %nt_x, %nt_m;",
-            v8,
-        );
-        // Another guard.
-        check_body("activemask.b32 %nt_m; @%p1 redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", v8);
-        check_body("@%p1 activemask.b32 %nt_m; redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", &[Rule::V9]);
-        // Never, whatever the mask.
-        check_body("activemask.b32 %nt_m; bar.warp.sync %nt_m;", v8);
-        check_body("activemask.b32 %nt_m; elect.sync _|%nt_q, %nt_m;", v8);
-    }
-}
+mod tests;

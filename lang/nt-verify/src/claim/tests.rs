@@ -1,0 +1,93 @@
+//! Claims that hold together, and what is none.
+
+use super::*;
+
+fn refused(text: &str, message: &str) {
+    let error = Claim::parse(text, 100).expect_err("must be refused");
+    assert_eq!(error.message, message);
+    assert!(error.span.start >= 100 && error.span.end as usize <= 100 + text.len(), "{error:?}");
+}
+
+#[test]
+fn a_claim_of_two_maps() {
+    let text = "/*nt:ctx prefix=nt1_ zero@0:8 launch@8:4 base.a@16:8 cap.a@24:8 stride.a=16 \
+                columns.b=8,4,4,1 cap.b@40:8 base.b@32:8*/";
+    let claim = Claim::parse(text, 0).expect("is a claim");
+    assert_eq!((claim.prefix.as_str(), claim.size), ("nt1_", 48));
+    assert_eq!(claim.maps[0], Map { name: "a".into(), shape: Shape::Packed { stride: 16 } });
+    let Shape::Columns(columns) = &claim.maps[1].shape else { panic!("{claim:?}") };
+    // The prefix sums of the widths.
+    assert_eq!(
+        columns.iter().map(|c| (c.offset, c.width)).collect::<Vec<_>>(),
+        [(0, 8), (8, 4), (12, 4), (16, 1)]
+    );
+    assert_eq!(claim.field_at(40).map(|f| (f.kind, f.size)), Some((FieldKind::Cap(1), 8)));
+    assert_eq!(claim.field_at(44), None, "within a field");
+    assert_eq!(claim.field_at(12), None, "a gap");
+    assert_eq!(claim.field_at(u32::MAX), None);
+}
+
+#[test]
+fn a_claim_of_tables_and_pins() {
+    let text = "/*nt:ctx prefix=nt_ zero@0:8 base.@@8:8 cap.@@16:8 stride.@=8 base.@sync@24:8 cap.@sync@32:8 \
+                stride.@sync=24 pin.lut=1 pin._Z3tab$1=0*/";
+    let claim = Claim::parse(text, 0).expect("is a claim");
+    assert!(claim.maps.iter().all(Map::is_table));
+    let names: Vec<_> = claim.maps.iter().map(|map| map.name.as_str()).collect();
+    assert_eq!(names, ["@", "@sync"]);
+    assert_eq!(claim.maps[1].shape, Shape::Packed { stride: 24 });
+    let pins: Vec<_> = claim.pins.iter().map(|pin| (pin.index, pin.symbol.as_str())).collect();
+    assert_eq!(pins, [(0, "_Z3tab$1"), (1, "lut")]);
+    assert_eq!(claim.size, 40);
+}
+
+#[test]
+fn what_is_no_table_or_pin() {
+    let table = |fields| format!("/*nt:ctx prefix=nt_ base.@t@0:8 cap.@t@8:8 {fields}*/");
+    refused(&table("stride.@t=12"), "the stride of table `@t` is not of whole cells of 8 bytes");
+    refused(&table("columns.@t=8"), "table `@t` has a stride, not columns");
+    refused(&table("base.@@t@16:8"), "`@@t` is no name of a map");
+    refused(&table("stride.@4=8"), "`@4` is no name of a map");
+    let pins = |fields| format!("/*nt:ctx prefix=nt_ zero@0:8 {fields}*/");
+    refused(&pins("pin.a=0 pin.b=0"), "`pin.b` or its number is claimed twice");
+    refused(&pins("pin.a=0 pin.a=1"), "`pin.a` or its number is claimed twice");
+    refused(&pins("pin.=0"), "`` is no name of a variable");
+    refused(&pins("pin._=0"), "`_` is no name of a variable");
+    refused(&pins("pin.a.b=0"), "`a.b` is no name of a variable");
+    refused(&pins("pin.a=8192"), "`8192` is no number of a pin");
+    refused(&pins("pin.a="), "`` is no number of a pin");
+}
+
+#[test]
+fn the_size_is_rounded_up() {
+    let claim = Claim::parse("/*nt:ctx prefix=nt_ launch@0:4*/", 0).expect("is a claim");
+    assert_eq!(claim.size, 8);
+}
+
+#[test]
+fn what_is_no_claim() {
+    refused(
+        "/*nt:ctx prefix=xy_ zero@0:8*/",
+        "expected `prefix=nt_` or `prefix=nt1_` and so on, found `prefix=xy_`",
+    );
+    refused(
+        "/*nt:ctx prefix=nt01_ zero@0:8*/",
+        "expected `prefix=nt_` or `prefix=nt1_` and so on, found `prefix=nt01_`",
+    );
+    refused("/*nt:ctx prefix=nt_*/", "the claim has no field");
+    refused("/*nt:ctx prefix=nt_ zero@0:8 zero@8:8*/", "`zero` is claimed twice");
+    refused("/*nt:ctx prefix=nt_ zero@4:8*/", "`zero` is not aligned to its 8 bytes");
+    refused("/*nt:ctx prefix=nt_ zero@0:4*/", "`zero` cannot have 4 bytes");
+    refused("/*nt:ctx prefix=nt_ zero@0:8 launch@4:4*/", "two fields overlap at offset 4");
+    refused("/*nt:ctx prefix=nt_  zero@0:8*/", "`` is no field of a claim");
+    refused("/*nt:ctx prefix=nt_ zero@99999:8*/", "`zero@99999:8` is no field of a claim");
+    refused("/*nt:ctx prefix=nt_ base.a@0:8 stride.a=16*/", "map `a` has no `cap`");
+    refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8*/", "map `a` has no `stride` and no `columns`");
+    refused("/*nt:ctx prefix=nt_ cap.a@8:8 stride.a=16*/", "map `a` has no `base`");
+    refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8 stride.a=16 columns.a=8*/", "map `a` has two shapes");
+    refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8 columns.a=8,3*/", "`8,3` is no shape of a map");
+    refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:8 stride.a=0*/", "`0` is no shape of a map");
+    refused("/*nt:ctx prefix=nt_ base.4@0:8*/", "`4` is no name of a map");
+    refused("/*nt:ctx prefix=nt_ base.a@1:8*/", "`base.a` is not aligned to its 8 bytes");
+    refused("/*nt:ctx prefix=nt_ pin.a@0:8*/", "`pin.a@0:8` is no field of a claim");
+}
