@@ -5,6 +5,7 @@
 mod weaving;
 
 use nt_verify::check;
+use std::process::Command;
 use weaving::{Access, CLAIM, counter, texts, weave};
 
 fn accepted(name: &str, entry: &str, span: impl Fn(&Access<'_>) -> String) {
@@ -51,4 +52,33 @@ fn the_address_of_every_access_is_read_where_it_happens() {
 #[test]
 fn every_access_to_global_memory_is_counted() {
     accepted("count", ".reg .b32 %nt_n; { mov.u32 %nt_n, 0; }", counter);
+}
+
+/// What is accepted must assemble too, and in silence: of each compiler the text with most kinds of accesses.
+#[test]
+fn counted_texts_assemble() {
+    let entry = ".reg .b32 %nt_n; { mov.u32 %nt_n, 0; }";
+    for (path, text) in texts() {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if !["features.sm_90", "matmul.sm_90a"].contains(&name.as_str()) {
+            continue;
+        }
+        let (woven, _) = weave(&text, CLAIM, 24, entry, counter);
+        let folder = std::env::temp_dir().join(format!("nt-verify-real-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let assemble = |text: &str| {
+            let (input, output) = (folder.join("in.ptx"), folder.join("out.cubin"));
+            std::fs::write(&input, text).unwrap();
+            let arch = name.rsplit('.').next().unwrap();
+            Command::new("ptxas").arg(format!("-arch={arch}")).arg(&input).arg("-o").arg(&output).output()
+        };
+        let Ok(before) = assemble(&text) else {
+            return println!("skipped: no ptxas on PATH, nothing was assembled");
+        };
+        let after = assemble(&woven).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let told = String::from_utf8_lossy(&after.stderr).into_owned();
+        assert!(before.status.success() && after.status.success(), "{name}: {told}");
+        assert_eq!(told, String::from_utf8_lossy(&before.stderr), "{name}");
+    }
 }
