@@ -75,6 +75,7 @@ macro_rules! calls {
             $(#[$attribute])*
             #[unsafe(no_mangle)]
             extern "C" fn $name($($arg: $ty),*) -> $crate::Code {
+                $crate::log::call(stringify!($name));
                 let body = || -> $crate::call::Answer {
                     calls!(@check $($early)?);
                     $body

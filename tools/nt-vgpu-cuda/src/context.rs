@@ -8,7 +8,8 @@ use crate::call::{
     INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, Objects, bring_up, calls, forget_after_fork, lock, put,
     shut_down,
 };
-use crate::{Opaque, module, stream};
+use crate::settings::multiprocessors;
+use crate::{Opaque, health, module, stream};
 
 /// A context. It holds a byte, so that each has an address of its own.
 pub(crate) struct Context {
@@ -33,7 +34,11 @@ pub(crate) fn current() -> usize {
 pub(crate) fn need_current() -> Result<usize, crate::Code> {
     match current() {
         0 => Err(INVALID_CONTEXT),
-        handle => CONTEXTS.get(handle as Opaque).map(|_| handle).map_err(|_| INVALID_CONTEXT),
+        handle => {
+            CONTEXTS.get(handle as Opaque).map_err(|_| INVALID_CONTEXT)?;
+            health::check(handle)?;
+            Ok(handle)
+        }
     }
 }
 
@@ -65,6 +70,7 @@ fn new_context() -> Opaque {
 fn end(context: Opaque) -> Result<(), crate::Code> {
     stream::drain_context(context as usize);
     module::end_context(context as usize);
+    health::forget(context as usize);
     CONTEXTS.remove(context).map(|_| ()).map_err(|_| INVALID_CONTEXT)
 }
 
@@ -85,7 +91,7 @@ fn attribute(number: c_int) -> Option<c_int> {
         8 => 49_152,     // shared memory a block
         10 => 32,        // lanes a warp
         13 => 1_980_000, // SM clock, kHz
-        16 => 132,       // multiprocessors
+        16 => c_int::try_from(multiprocessors()).unwrap_or(c_int::MAX),
         36 => 2_619_000, // memory clock, kHz
         39 => 2048,      // threads a multiprocessor
         75 => 9,         // compute capability
@@ -224,7 +230,7 @@ calls! {
         let context = need_current()?;
         stream::forbid_under_capture(stream::Forbidden::Always)?;
         stream::drain_context(context);
-        Ok(())
+        health::check(context)
     }
 
     early name fn cuGetErrorName(code: c_int, out: *mut *const c_char) {
@@ -246,12 +252,17 @@ fn error_name(code: c_int) -> &'static CStr {
         101 => c"CUDA_ERROR_INVALID_DEVICE",
         200 => c"CUDA_ERROR_INVALID_IMAGE",
         201 => c"CUDA_ERROR_INVALID_CONTEXT",
+        209 => c"CUDA_ERROR_NO_BINARY_FOR_GPU",
         218 => c"CUDA_ERROR_INVALID_PTX",
         400 => c"CUDA_ERROR_INVALID_HANDLE",
         500 => c"CUDA_ERROR_NOT_FOUND",
         600 => c"CUDA_ERROR_NOT_READY",
         700 => c"CUDA_ERROR_ILLEGAL_ADDRESS",
         701 => c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+        702 => c"CUDA_ERROR_LAUNCH_TIMEOUT",
+        715 => c"CUDA_ERROR_ILLEGAL_INSTRUCTION",
+        716 => c"CUDA_ERROR_MISALIGNED_ADDRESS",
+        719 => c"CUDA_ERROR_LAUNCH_FAILED",
         801 => c"CUDA_ERROR_NOT_SUPPORTED",
         900 => c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
         901 => c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",

@@ -1,6 +1,35 @@
-//! The kernels of an image and their parameters: of PTX text, or of a cubin's sections.
+//! What an image holds: kernels with their parameters, of PTX text or of a cubin's sections; variables, of PTX text.
+//!
+//! A fat binary is taken as it is, unread: it has whatever kernel it is asked for, without parameters, and no variable.
+//! That is enough for programs that come with such images and for tests of who is shown which bytes.
 
+use crate::program::Loaded;
 use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+
+/// What an image holds.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Image {
+    /// Its kernels.
+    pub(crate) entries: Vec<Entry>,
+    /// Its variables in `.global` and `.const` space.
+    pub(crate) variables: Vec<Variable>,
+    /// A fat binary: it was not read.
+    pub(crate) unread: bool,
+    /// What is executed, where that was asked for.
+    pub(crate) loaded: Option<Arc<Loaded>>,
+}
+
+/// A variable of a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Variable {
+    /// As the text has it.
+    pub(crate) name: String,
+    /// In bytes.
+    pub(crate) size: usize,
+    /// In `.const` space.
+    pub(crate) constant: bool,
+}
 
 /// A kernel of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,11 +58,13 @@ pub(crate) struct Param {
     pub(crate) size: usize,
 }
 
-/// The kernels of an image that a program passed; `None` for what is neither PTX nor a cubin.
+/// Reads an image that a program passed; `None` for what is neither PTX nor a cubin nor a fat binary.
 ///
 /// # Safety
-/// `image` is a whole image: text that ends in a NUL, or an ELF file.
-pub(crate) unsafe fn read(image: *const c_void) -> Option<Vec<Entry>> {
+/// `image` is a whole image: text that ends in a NUL, an ELF file, or a fat binary, in a wrapper or not.
+pub(crate) unsafe fn read(image: *const c_void) -> Option<Image> {
+    const WRAPPER: u32 = 0x4662_43b1;
+    const FATBIN: u32 = 0xba55_ed50;
     if image.is_null() {
         return None;
     }
@@ -41,16 +72,62 @@ pub(crate) unsafe fn read(image: *const c_void) -> Option<Vec<Entry>> {
     let magic = unsafe { image.cast::<[u8; 4]>().read() };
     if magic == *b"\x7fELF" {
         // SAFETY: an ELF file.
-        return Some(unsafe { cubin(image.cast()) });
+        return Some(Image { entries: unsafe { cubin(image.cast()) }, ..Image::default() });
+    }
+    if matches!(u32::from_le_bytes(magic), WRAPPER | FATBIN) {
+        return Some(Image { unread: true, ..Image::default() });
     }
     // SAFETY: text.
     let text = unsafe { CStr::from_ptr(image.cast()) }.to_str().ok()?;
-    text.contains(".version").then(|| ptx(text))
+    let text = without_comments(text);
+    let image = || Image { entries: entries(&text), variables: variables(&text), ..Image::default() };
+    text.contains(".version").then(image)
 }
 
-/// The `.entry` declarations of a text.
-pub(crate) fn ptx(text: &str) -> Vec<Entry> {
-    let text = without_comments(text);
+/// The `.global` and `.const` declarations of a text without comments, of those outside of functions.
+fn variables(text: &str) -> Vec<Variable> {
+    let (mut depth, mut start, mut found) = (0u32, 0, Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && matches!(c, ';' | '}') {
+            found.extend(variable(&text[start..at]));
+            start = at + 1;
+        } else if depth == 0 && c == '\n' && text[start..at].trim_start().starts_with(['.']) {
+            // Directives such as `.version` have a line, and no semicolon.
+            let words = text[start..at].split_whitespace().next();
+            if words.is_some_and(|word| matches!(word, ".version" | ".target" | ".address_size" | ".file")) {
+                start = at + 1;
+            }
+        }
+    }
+    found
+}
+
+/// One declaration, up to what it is initialised with.
+fn variable(statement: &str) -> Option<Variable> {
+    let head = statement.split('=').next()?;
+    let mut words =
+        head.split_whitespace().filter(|word| !matches!(*word, ".visible" | ".extern" | ".weak" | ".common"));
+    let constant = match words.next()? {
+        ".const" => true,
+        ".global" => false,
+        _ => return None,
+    };
+    let words: Vec<&str> = words.collect();
+    let each = words.iter().find_map(|word| width(word))?;
+    let (name, count) = match words.last()?.split_once('[') {
+        Some((name, count)) => (name, count.trim_end_matches(']').parse().ok()?),
+        None => (*words.last()?, 1),
+    };
+    Some(Variable { name: name.to_owned(), size: each * count, constant })
+}
+
+/// The `.entry` declarations of a text without comments.
+fn entries(text: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     for declaration in text.split(".entry").skip(1) {
         let head = declaration.split('{').next().unwrap_or_default();
@@ -169,7 +246,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let found = ptx(text);
+        let found = entries(&without_comments(text));
         let found = found.iter().map(|entry| {
             let params =
                 entry.params.iter().map(|param| format!("{}@{}:{}", param.name, param.offset, param.size));
@@ -185,5 +262,15 @@ mod tests {
              .entry empty() { }\n.entry s(.param .align 8 .b8 block[24], .param .u8 c, .param .align 4 .b8 d[4]) { }",
             "k(a@0:8 n@8:4) empty() s(block@0:24 c@24:1 d@28:4)",
         );
+    }
+
+    #[test]
+    fn variables_outside_of_functions() {
+        let text = ".version 8.0\n.target sm_80\n.address_size 64\n.const .align 4 .b32 table[16] = {1, 2, 3};\n\
+             .visible .global .u64 counter;\n.visible .entry k(.param .u64 .ptr .global .align 8 p) {\n\
+             .local .b8 x[4]; ret;\n}\n.global .align 8 .b8 last[24];\n";
+        let found = variables(text);
+        let found = found.iter().map(|v| format!("{}:{}:{}", v.name, v.size, v.constant));
+        assert_eq!(found.collect::<Vec<_>>().join(" "), "table:64:true counter:8:false last:24:false");
     }
 }

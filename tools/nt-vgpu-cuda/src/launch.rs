@@ -1,24 +1,39 @@
 //! Launches: checked, logged, and put into their stream.
 //!
-//! There is no executor. One effect can be planned (`NT_VGPU_FAULT=scribble`): a kernel whose last parameter has a name
-//! that ends in `ctx`, a block of 8-byte words, takes its second word as an address and its third as a count of 16-byte
-//! records there. It looks whether all of them are zero (`dirty` in the log if not) and writes `0x6e74`, the launch's
-//! own number, into each. So a test sees that a probe's memory is its own, clean, and brought home whole.
+//! There is no executor. Effects can be planned (`NT_VGPU_FAULT`) for kernels whose last parameter has a name that ends
+//! in `ctx`, a block of 8-byte words:
+//!
+//! - `scribble`: its second word is an address and its third a count of 16-byte records there. The kernel looks whether
+//!   all of them are zero (`dirty` in the log if not) and writes `0x6e74`, the launch's own number, into each. So a test
+//!   sees that a probe's memory is its own, clean, and brought home whole.
+//! - `add`: they are a count of cells of 8 bytes, and the kernel adds one to each.
+//! - `look`: the kernel logs what the constants of its module hold, which is what its text would read.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::call::{INVALID_VALUE, NOT_SUPPORTED, OUT_OF_RESOURCES, calls};
+use crate::execute::{self, Execution};
 use crate::image::Param;
 use crate::plan::plan;
 use crate::queue::Op;
-use crate::{Code, Opaque, log, memory, module, stream};
+use crate::settings::settings;
+use crate::{Code, Opaque, health, log, memory, module, stream};
 
 struct Shape {
     grid: [c_uint; 3],
     block: [c_uint; 3],
     shared: c_uint,
     stream: Opaque,
+    cluster: Option<[c_uint; 3]>,
+    cooperative: bool,
+}
+
+impl Shape {
+    fn new(grid: [c_uint; 3], block: [c_uint; 3], shared: c_uint, stream: Opaque) -> Self {
+        Shape { grid, block, shared, stream, cluster: None, cooperative: false }
+    }
 }
 
 /// Argument bytes by parameter, wherever the program has put them.
@@ -72,11 +87,22 @@ fn arguments(params: &[Param], pointers: *mut Opaque, extra: *mut Opaque) -> Res
         .collect()
 }
 
+/// Parameter space.
+fn packed(params: &[Param], arguments: &[Vec<u8>]) -> Vec<u8> {
+    let mut space = Vec::new();
+    for (param, argument) in params.iter().zip(arguments) {
+        space.resize(param.offset, 0);
+        space.extend_from_slice(argument);
+    }
+    space
+}
+
 fn launch(function: Opaque, shape: &Shape, pointers: *mut Opaque, extra: *mut Opaque) -> Result<(), Code> {
     if plan().idle {
         return Ok(());
     }
     let stream = stream::get(shape.stream)?;
+    health::check(stream.context)?;
     let function = module::function(function, stream.context)?;
     let threads: u64 = shape.block.iter().map(|&n| u64::from(n)).product();
     if shape.grid.contains(&0) || threads == 0 || threads > 1024 {
@@ -110,28 +136,63 @@ fn launch(function: Opaque, shape: &Shape, pointers: *mut Opaque, extra: *mut Op
             arguments.iter().map(hex).collect::<Vec<_>>().join(",")
         )
     });
-    let context = arguments.last().filter(|_| woven && plan().scribble).cloned();
+    if let (Some(loaded), Some(settings)) = (&function.loaded, settings()) {
+        let params = packed(&entry.params, &arguments);
+        let &Shape { grid, block, cluster, shared, cooperative, .. } = shape;
+        let shape = execute::Shape { grid, block, cluster, shared, cooperative };
+        let execution =
+            Execution::new(Arc::clone(loaded), &entry.name, shape, params, stream.context, settings)?;
+        stream.push(Op::Run(plan().delay(), Box::new(move || execution.run())));
+        return Ok(());
+    }
+    let block = arguments.last().filter(|_| woven && (plan().scribble || plan().add)).cloned();
+    let (context, looks) = (stream.context, woven && plan().look);
     let effect = move || {
-        if let Some(context) = context {
-            scribble(&context);
+        match block {
+            Some(block) if plan().add => add(&block),
+            Some(block) => scribble(&block),
+            None => {}
+        }
+        if looks {
+            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            for (name, bytes) in function.constants(context) {
+                let (pid, kernel) = (std::process::id(), &function.entry.name);
+                log::line(|| format!("sees {pid} {kernel} {name}={}", hex(&bytes)));
+            }
         }
     };
     stream.push(Op::Run(plan().delay(), Box::new(effect)));
     Ok(())
 }
 
-/// See the module.
-fn scribble(context: &[u8]) {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
+/// The address and the count in a context block, if there is memory of `size` bytes each.
+fn described(context: &[u8], size: usize) -> Option<(u64, usize)> {
     let word = |index: usize| {
         let bytes = context.get(8 * index..8 * index + 8).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, u64::from_le_bytes)
     };
     let (address, count) = (word(1), word(2) as usize);
-    if !memory::holds(address, count * 16) {
-        log::line(|| format!("wild {} {address:#x} {count}", std::process::id()));
-        return;
+    if memory::holds(address, count * size) {
+        return Some((address, count));
     }
+    log::line(|| format!("wild {} {address:#x} {count}", std::process::id()));
+    None
+}
+
+/// See the module.
+fn add(context: &[u8]) {
+    let Some((address, count)) = described(context, 8) else { return };
+    // SAFETY: inside an allocation, as was just seen, and aligned to 256.
+    let cells = unsafe { std::slice::from_raw_parts_mut(address as *mut u64, count) };
+    for cell in cells {
+        *cell += 1;
+    }
+}
+
+/// See the module.
+fn scribble(context: &[u8]) {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let Some((address, count)) = described(context, 16) else { return };
     // SAFETY: inside an allocation, as was just seen, and aligned to 256.
     let records = unsafe { std::slice::from_raw_parts_mut(address as *mut [u64; 2], count) };
     if records.iter().any(|record| *record != [0, 0]) {
@@ -152,6 +213,19 @@ struct Config {
     count: c_uint,
 }
 
+/// CUlaunchAttribute
+#[repr(C, align(8))]
+struct Attribute {
+    id: c_uint,
+    _pad: c_uint,
+    value: [c_uint; 16],
+}
+
+/// CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+const COOPERATIVE: c_uint = 2;
+/// CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+const CLUSTER: c_uint = 4;
+
 fn launch_config(
     config: *const c_void,
     function: Opaque,
@@ -161,25 +235,35 @@ fn launch_config(
     // SAFETY: the program's own struct.
     let config = unsafe { config.cast::<Config>().as_ref() }.ok_or(INVALID_VALUE)?;
     let &Config { grid, block, shared, stream, attributes, count } = config;
+    let mut shape = Shape::new(grid, block, shared, stream);
     // So that a test sees that attributes came through.
     if count != 0 && !attributes.is_null() {
         log::line(|| format!("attributes {} {count}", std::process::id()));
+        // SAFETY: as many as the program says.
+        for attribute in unsafe { std::slice::from_raw_parts(attributes.cast::<Attribute>(), count as usize) }
+        {
+            match (attribute.id, attribute.value) {
+                (COOPERATIVE, [value, ..]) => shape.cooperative = value != 0,
+                (CLUSTER, [x, y, z, ..]) => shape.cluster = Some([x, y, z]),
+                _ => {}
+            }
+        }
     }
-    launch(function, &Shape { grid, block, shared, stream }, params, extra)
+    launch(function, &shape, params, extra)
 }
 
 calls! {
     fn cuLaunchKernel(function: Opaque, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
         shared: c_uint, stream: Opaque, params: *mut Opaque, extra: *mut Opaque) {
-        launch(function, &Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream }, params, extra)
+        launch(function, &Shape::new([gx, gy, gz], [bx, by, bz], shared, stream), params, extra)
     }
     fn cuLaunchKernel_ptsz(function: Opaque, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
         shared: c_uint, stream: Opaque, params: *mut Opaque, extra: *mut Opaque) {
-        launch(function, &Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream }, params, extra)
+        launch(function, &Shape::new([gx, gy, gz], [bx, by, bz], shared, stream), params, extra)
     }
     fn cuLaunchCooperativeKernel(function: Opaque, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint,
         bz: c_uint, shared: c_uint, stream: Opaque, params: *mut Opaque) {
-        let shape = Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream };
+        let shape = Shape { cooperative: true, ..Shape::new([gx, gy, gz], [bx, by, bz], shared, stream) };
         launch(function, &shape, params, std::ptr::null_mut())
     }
     fn cuLaunchKernelEx(config: *const c_void, function: Opaque, params: *mut Opaque, extra: *mut Opaque) {

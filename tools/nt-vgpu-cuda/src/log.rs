@@ -4,11 +4,22 @@
 //! launch PID vector_add grid=4,1,1 block=256,1,1 shared=0 stream=0x0 captured=0 params=00f0…,1000…
 //! load PID 2 kernels
 //! dirty PID ADDRESS        (scribble: a segment that was not zero)
+//! global PID NAME ADDRESS  (a variable was asked for)
+//! sees PID KERNEL NAME=HEX (look: what a constant of its module held when a kernel ran)
+//! call PID TID NAME        (calls: every call)
 //! ```
 
 use std::fs::File;
 use std::io::Write;
 use std::sync::OnceLock;
+
+/// Logs a call, if all of them are wanted.
+pub(crate) fn call(name: &str) {
+    if crate::plan::plan().calls {
+        // SAFETY: asks for a number.
+        line(|| format!("call {} {} {name}", std::process::id(), unsafe { libc::gettid() }));
+    }
+}
 
 /// Appends a line, if a log is wanted.
 pub(crate) fn line(text: impl FnOnce() -> String) {

@@ -11,7 +11,7 @@ use crate::context::need_current;
 use crate::plan::plan;
 use crate::queue::Op;
 use crate::stream::{self, Forbidden};
-use crate::{Code, Opaque};
+use crate::{Code, Opaque, health};
 
 /// As much as the device has.
 pub(crate) const TOTAL: usize = 8 << 30;
@@ -34,6 +34,47 @@ pub(crate) fn holds(address: u64, len: usize) -> bool {
     inside(&DEVICE) || inside(&HOST)
 }
 
+/// All memory that a kernel may access.
+pub(crate) fn ranges() -> Vec<std::ops::Range<u64>> {
+    let of = |map: &Mutex<BTreeMap<u64, usize>>| -> Vec<_> {
+        lock(map).iter().map(|(&start, &size)| start..start + size as u64).collect()
+    };
+    [of(&DEVICE), of(&HOST)].concat()
+}
+
+/// A new allocation, zeroed, as one is that a fresh process gets.
+pub(crate) fn allocate(bytes: usize) -> Result<u64, Code> {
+    let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| INVALID_VALUE)?;
+    if bytes == 0 {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the size is not zero.
+    let memory = unsafe { alloc_zeroed(layout) };
+    if memory.is_null() {
+        return Err(OUT_OF_MEMORY);
+    }
+    lock(&DEVICE).insert(memory as u64, bytes);
+    Ok(memory as u64)
+}
+
+/// Ends an allocation.
+pub(crate) fn release(address: u64) -> Result<(), Code> {
+    let bytes = lock(&DEVICE).remove(&address).ok_or(INVALID_VALUE)?;
+    let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| INVALID_VALUE)?;
+    // SAFETY: from `allocate`, with this layout.
+    unsafe { dealloc(address as *mut u8, layout) };
+    Ok(())
+}
+
+/// What an allocation holds.
+pub(crate) fn bytes(address: u64, len: usize) -> Vec<u8> {
+    if !holds(address, len) {
+        return Vec::new();
+    }
+    // SAFETY: inside an allocation, as was just seen.
+    unsafe { std::slice::from_raw_parts(address as *const u8, len) }.to_vec()
+}
+
 fn check(address: u64, len: usize) -> Result<(), Code> {
     if len == 0 || holds(address, len) { Ok(()) } else { Err(INVALID_VALUE) }
 }
@@ -51,7 +92,9 @@ fn fill(to: u64, value: u32, count: usize) {
 /// A copy or fill that is ordered with the null stream and returns when it is done.
 fn at_once(effect: impl FnOnce()) -> Result<(), Code> {
     stream::forbid_under_capture(Forbidden::Strict)?;
-    stream::drain_blocking(need_current()?);
+    let context = need_current()?;
+    stream::drain_blocking(context);
+    health::check(context)?;
     effect();
     Ok(())
 }
@@ -71,14 +114,10 @@ calls! {
         if bytes > TOTAL - used || plan().no_memory.is_some_and(|most| bytes as u64 > most) {
             return Err(OUT_OF_MEMORY);
         }
-        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| INVALID_VALUE)?;
-        // SAFETY: the size is not zero.
-        let memory = unsafe { alloc_zeroed(layout) };
-        if memory.is_null() {
-            return Err(OUT_OF_MEMORY);
-        }
-        lock(&DEVICE).insert(memory as u64, bytes);
-        put(out, memory as u64)
+        let memory = allocate(bytes)?;
+        // What was there before is still there, as on a device.
+        fill(memory, 0xdead_beef, bytes / 4);
+        put(out, memory)
     }
     fn cuMemFree_v2(address: u64) {
         stream::forbid_under_capture(Forbidden::Strict)?;
@@ -86,11 +125,7 @@ calls! {
             return Ok(());
         }
         stream::drain_context(need_current()?);
-        let bytes = lock(&DEVICE).remove(&address).ok_or(INVALID_VALUE)?;
-        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| INVALID_VALUE)?;
-        // SAFETY: allocated above with this layout.
-        unsafe { dealloc(address as *mut u8, layout) };
-        Ok(())
+        release(address)
     }
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
         need_current()?;
@@ -133,6 +168,11 @@ calls! {
         check(to, bytes)?;
         check(from, bytes)?;
         at_once(|| copy(to, from, bytes))
+    }
+    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, on: Opaque) {
+        check(to, bytes)?;
+        check(from, bytes)?;
+        queue(on, move || copy(to, from, bytes))
     }
     fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, on: Opaque) {
         check(to, bytes)?;

@@ -1,4 +1,4 @@
-//! Modules, libraries, and the functions in them.
+//! Modules, libraries, and the functions and variables in them.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -9,12 +9,14 @@ use crate::call::{
     INVALID_HANDLE, INVALID_IMAGE, INVALID_VALUE, NOT_FOUND, NOT_SUPPORTED, Objects, calls, lock, put,
 };
 use crate::context::need_current;
-use crate::image::{self, Entry};
+use crate::image::{self, Entry, Image};
 use crate::plan::plan;
-use crate::{Code, Opaque, log};
+use crate::program::Loaded;
+use crate::settings::settings;
+use crate::{Code, Opaque, log, memory, program};
 
 /// CUDA_ERROR_INVALID_PTX
-const INVALID_PTX: Code = 218;
+pub(crate) const INVALID_PTX: Code = 218;
 /// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 const SHARED: c_int = 8;
 /// What it is until it is raised.
@@ -24,7 +26,9 @@ const SHARED_AT_FIRST: c_int = 49_152;
 pub(crate) struct Module {
     /// 0 for a library, which is good in every context.
     context: usize,
-    entries: Vec<Entry>,
+    image: Image,
+    /// A library's module has its library's.
+    variables: Arc<Variables>,
     /// Handles given out, by name: the same name gives the same handle.
     given: Mutex<BTreeMap<String, usize>>,
     /// A library's module.
@@ -35,6 +39,8 @@ pub(crate) struct Module {
 pub(crate) struct Function {
     /// Of the image.
     pub(crate) entry: Entry,
+    /// What a launch executes, if kernels are executed.
+    pub(crate) loaded: Option<Arc<Loaded>>,
     name: CString,
     module: usize,
     context: usize,
@@ -43,6 +49,42 @@ pub(crate) struct Function {
     attributes: Mutex<BTreeMap<c_int, c_int>>,
     /// A kernel's function.
     inner: Mutex<usize>,
+}
+
+/// Where a module's variables are: a library's are elsewhere in every context.
+#[derive(Default)]
+pub(crate) struct Variables(Mutex<BTreeMap<(usize, String), u64>>);
+
+impl Drop for Variables {
+    fn drop(&mut self) {
+        for &address in lock(&self.0).values() {
+            let _ = memory::release(address);
+        }
+    }
+}
+
+impl Module {
+    fn new(context: usize, image: Image, variables: Arc<Variables>) -> Module {
+        Module { context, image, variables, given: Mutex::default(), inner: Mutex::default() }
+    }
+
+    /// A variable's address in a context, and its size.
+    fn variable(&self, name: &str, context: usize) -> Result<(u64, usize), Code> {
+        if let Some(loaded) = &self.image.loaded {
+            return loaded.variable(name, context);
+        }
+        let variable = self.image.variables.iter().find(|variable| variable.name == name).ok_or(NOT_FOUND)?;
+        let mut placed = lock(&self.variables.0);
+        let address = match placed.get(&(context, name.to_owned())) {
+            Some(&address) => address,
+            None => {
+                let address = memory::allocate(variable.size)?;
+                placed.insert((context, name.to_owned()), address);
+                address
+            }
+        };
+        Ok((address, variable.size))
+    }
 }
 
 static MODULES: Objects<Module> = Objects::new();
@@ -56,6 +98,23 @@ pub(crate) fn function(handle: Opaque, context: usize) -> Result<Arc<Function>, 
 }
 
 impl Function {
+    /// What the constants of its module hold in a context, in the order of the text.
+    pub(crate) fn constants(&self, context: usize) -> Vec<(String, Vec<u8>)> {
+        let module = if self.kernel {
+            LIBRARIES.get(self.module as Opaque)
+        } else {
+            MODULES.get(self.module as Opaque)
+        };
+        let Ok(module) = module else { return Vec::new() };
+        let constants = module.image.variables.iter().filter(|variable| variable.constant);
+        constants
+            .filter_map(|constant| {
+                let (address, size) = module.variable(&constant.name, context).ok()?;
+                Some((constant.name.clone(), memory::bytes(address, size)))
+            })
+            .collect()
+    }
+
     /// The most dynamic shared memory that a launch may ask for.
     pub(crate) fn most_shared(&self) -> c_int {
         lock(&self.attributes).get(&SHARED).copied().unwrap_or(SHARED_AT_FIRST)
@@ -64,6 +123,11 @@ impl Function {
 
 /// A context has ended, and its modules with it.
 pub(crate) fn end_context(context: usize) {
+    for library in LIBRARIES.all() {
+        if let Some(loaded) = &library.image.loaded {
+            loaded.forget(context);
+        }
+    }
     for module in MODULES.all().iter().filter(|module| module.context == context) {
         unload(module);
         let _ = MODULES.remove(Arc::as_ptr(module).cast_mut().cast());
@@ -74,14 +138,15 @@ fn load(objects: &Objects<Module>, out: *mut Opaque, image: *const c_void) -> Re
     if plan().fails_load() {
         return Err(INVALID_PTX);
     }
-    // SAFETY: the program's word that it is an image.
-    let entries = unsafe { image::read(image) }.ok_or(INVALID_IMAGE)?;
-    log::line(|| format!("load {} {} kernels", std::process::id(), entries.len()));
+    let image = match settings() {
+        // SAFETY: the program's word that it is an image.
+        Some(_) => unsafe { program::read(image) }?,
+        // SAFETY: likewise.
+        None => unsafe { image::read(image) }.ok_or(INVALID_IMAGE)?,
+    };
+    log::line(|| format!("load {} {} kernels", std::process::id(), image.entries.len()));
     let context = if std::ptr::eq(objects, &raw const MODULES) { need_current()? } else { 0 };
-    put(
-        out,
-        objects.add(Arc::new(Module { context, entries, given: Mutex::default(), inner: Mutex::default() })),
-    )
+    put(out, objects.add(Arc::new(Module::new(context, image, Arc::default()))))
 }
 
 fn load_file(objects: &Objects<Module>, out: *mut Opaque, path: *const c_char) -> Result<(), Code> {
@@ -108,11 +173,16 @@ fn find(
     // SAFETY: the program's own text.
     let name = unsafe { CStr::from_ptr(name) };
     let text = name.to_string_lossy();
-    let entry = module.entries.iter().find(|entry| entry.name == text).ok_or(NOT_FOUND)?;
+    let entry = match module.image.entries.iter().find(|entry| entry.name == text) {
+        Some(entry) => entry.clone(),
+        None if module.image.unread => Entry { name: text.clone().into_owned(), params: Vec::new() },
+        None => return Err(NOT_FOUND),
+    };
     let mut given = lock(&module.given);
     let function = given.entry(text.into_owned()).or_insert_with(|| {
         FUNCTIONS.add(Arc::new(Function {
-            entry: entry.clone(),
+            entry,
+            loaded: module.image.loaded.clone(),
             name: name.to_owned(),
             module: handle as usize,
             context: module.context,
@@ -122,6 +192,26 @@ fn find(
         })) as usize
     });
     put(out, *function as Opaque)
+}
+
+fn get_global(
+    module: &Module,
+    context: usize,
+    address: *mut u64,
+    bytes: *mut usize,
+    name: *const c_char,
+) -> Result<(), Code> {
+    if name.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the program's own text.
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+    let (found, size) = module.variable(&name, context)?;
+    log::line(|| format!("global {} {name} {found:#x}", std::process::id()));
+    if !address.is_null() {
+        put(address, found)?;
+    }
+    if bytes.is_null() { Ok(()) } else { put(bytes, size) }
 }
 
 fn unload(module: &Module) {
@@ -143,7 +233,8 @@ fn of_kind(handle: Opaque, kernel: bool) -> Result<Arc<Function>, Code> {
 
 fn get_attribute(function: &Function, attribute: c_int) -> c_int {
     let set = lock(&function.attributes).get(&attribute).copied();
-    set.unwrap_or(match attribute {
+    let own = || function.loaded.as_ref()?.attribute(&function.entry.name, attribute);
+    set.or_else(own).unwrap_or(match attribute {
         0 => 1024, // threads a block
         4 => 32,   // registers
         SHARED => SHARED_AT_FIRST,
@@ -187,16 +278,16 @@ calls! {
     fn cuModuleGetFunction(out: *mut Opaque, module: Opaque, name: *const c_char) {
         find(&*MODULES.get(module)?, module, out, name, false)
     }
-    fn cuModuleGetGlobal_v2(_address: *mut u64, _bytes: *mut usize, module: Opaque, _name: *const c_char) {
-        MODULES.get(module)?;
-        Err(NOT_FOUND)
+    fn cuModuleGetGlobal_v2(address: *mut u64, bytes: *mut usize, module: Opaque, name: *const c_char) {
+        let module = MODULES.get(module)?;
+        get_global(&module, module.context, address, bytes, name)
     }
     fn cuModuleGetFunctionCount(count: *mut c_uint, module: Opaque) {
-        put(count, MODULES.get(module)?.entries.len() as c_uint)
+        put(count, MODULES.get(module)?.image.entries.len() as c_uint)
     }
     fn cuModuleEnumerateFunctions(out: *mut Opaque, most: c_uint, module: Opaque) {
         let object = MODULES.get(module)?;
-        for (i, entry) in object.entries.iter().take(most as usize).enumerate() {
+        for (i, entry) in object.image.entries.iter().take(most as usize).enumerate() {
             let name = CString::new(entry.name.as_str()).map_err(|_| INVALID_VALUE)?;
             find(&object, module, out.wrapping_add(i), name.as_ptr(), false)?;
         }
@@ -232,11 +323,14 @@ calls! {
         let library = LIBRARIES.get(library)?;
         let mut inner = lock(&library.inner);
         if *inner == 0 {
-            let entries = library.entries.clone();
-            let module = Module { context: need_current()?, entries, given: Mutex::default(), inner: Mutex::default() };
+            let module = Module::new(need_current()?, library.image.clone(), Arc::clone(&library.variables));
             *inner = MODULES.add(Arc::new(module)) as usize;
         }
         put(out, *inner as Opaque)
+    }
+    fn cuLibraryGetGlobal(address: *mut u64, bytes: *mut usize, library: Opaque, name: *const c_char) {
+        libraries()?;
+        get_global(&*LIBRARIES.get(library)?, need_current()?, address, bytes, name)
     }
     fn cuKernelGetFunction(out: *mut Opaque, kernel: Opaque) {
         libraries()?;
@@ -246,6 +340,7 @@ calls! {
         if *inner == 0 {
             *inner = FUNCTIONS.add(Arc::new(Function {
                 entry: kernel.entry.clone(),
+                loaded: kernel.loaded.clone(),
                 name: kernel.name.clone(),
                 module: kernel.module,
                 context: need_current()?,

@@ -13,6 +13,9 @@
 //! | `copy=CODE` | asynchronous copies to the host answer CODE |
 //! | `register=CODE` | registering host memory answers CODE |
 //! | `idle` | launches answer 0 and do nothing at all, not even look: for measuring what stands before them |
+//! | `calls` | every call is logged by its name |
+//! | `add` | kernels with a `…ctx` parameter add to the cells that it describes, see [`crate::launch`] |
+//! | `look` | they log what the constants of their module hold when they run |
 //! | `scribble` | kernels with a `…ctx` parameter write to the map that it describes, see [`crate::launch`] |
 
 use std::sync::OnceLock;
@@ -45,6 +48,12 @@ pub(crate) struct Plan {
     pub(crate) idle: bool,
     /// See `scribble`.
     pub(crate) scribble: bool,
+    /// See `add`.
+    pub(crate) add: bool,
+    /// See `look`.
+    pub(crate) look: bool,
+    /// See `calls`.
+    pub(crate) calls: bool,
 }
 
 impl Plan {
@@ -68,6 +77,9 @@ impl Plan {
                 "register" => plan.register = code,
                 "idle" => plan.idle = true,
                 "scribble" => plan.scribble = true,
+                "add" => plan.add = true,
+                "look" => plan.look = true,
+                "calls" => plan.calls = true,
                 _ => {}
             }
         }

@@ -119,8 +119,10 @@ impl Line {
                 _ => {}
             }
             queue.running_since = None;
-            // It stays in the queue while it runs, so that nobody takes the stream for idle.
+            // It stays in the queue while it runs, so that nobody takes the stream for idle. Others may add to the queue
+            // meanwhile; nobody else takes from it.
             let op = std::mem::replace(&mut queue.ops[0], Op::Run(Duration::ZERO, Box::new(|| ())));
+            drop(queue);
             match op {
                 Op::Run(_, effect) => effect(),
                 Op::Record(event, record) => {
@@ -129,6 +131,7 @@ impl Line {
                 }
                 Op::Wait(..) => {}
             }
+            queue = lock(&self.0);
             queue.ops.pop_front();
             moved = true;
         }

@@ -14,7 +14,7 @@ use crate::call::{
 use crate::context::{current, need_current};
 use crate::plan::plan;
 use crate::queue::{Event, Line, Op};
-use crate::{Code, Opaque, log, memory};
+use crate::{Code, Opaque, health, log, memory};
 
 /// A stream.
 pub(crate) struct Stream {
@@ -160,12 +160,12 @@ calls! {
         let stream = get(stream)?;
         forbid_under_capture(Forbidden::Strict)?;
         if stream.non_blocking { stream.line.drain() } else { drain_blocking(stream.context) }
-        Ok(())
+        health::check(stream.context)
     }
     fn cuStreamQuery(stream: Opaque) {
         let stream = get(stream)?;
         forbid_under_capture(Forbidden::Strict)?;
-        if stream.line.idle() { Ok(()) } else { Err(NOT_READY) }
+        if stream.line.idle() { health::check(stream.context) } else { Err(NOT_READY) }
     }
     fn cuStreamGetCtx(stream: Opaque, out: *mut Opaque) {
         let context = if stream as usize > SPECIAL { get(stream)?.context } else { current() };
@@ -227,7 +227,7 @@ calls! {
     }
     fn cuEventQuery(event: Opaque) {
         forbid_under_capture(Forbidden::Strict)?;
-        if EVENTS.get(event)?.done() { Ok(()) } else { Err(NOT_READY) }
+        if EVENTS.get(event)?.done() { health::check(current()) } else { Err(NOT_READY) }
     }
     fn cuEventSynchronize(event: Opaque) {
         forbid_under_capture(Forbidden::Strict)?;
@@ -235,7 +235,7 @@ calls! {
         while !event.done() {
             std::thread::sleep(Duration::from_micros(20));
         }
-        Ok(())
+        health::check(current())
     }
     fn cuEventElapsedTime(out: *mut f32, from: Opaque, to: Opaque) {
         let (from, to) = (EVENTS.get(from)?, EVENTS.get(to)?);
