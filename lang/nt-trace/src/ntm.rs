@@ -186,7 +186,7 @@ pub enum Func {
 }
 
 /// A key of an aggregation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Key {
     /// What tells it.
     pub kind: KeyKind,

@@ -189,6 +189,11 @@ fn tables_that_contradict_themselves_are_refused() {
     check(r#""stride":16,"keys""#, r#""stride":8,"keys""#, "table `@bytes`: 2 cells in 8 bytes");
     check(r#""stride":16,"keys""#, r#""stride":20,"keys""#, "table `@bytes`: 2 cells in 20 bytes");
     check(r#","st.global.f32"]"#, "]", "table `@bytes`: cell 1 does not have 2 texts");
+    check(
+        r#""a.cu:13","st.global"#,
+        r#""a.cu:12","ld.global"#,
+        "table `@bytes`: two cells [a.cu:12, ld.global.f32]",
+    );
     let keys =
         |table: &str, unit: &str| format!("table `@{table}`: its keys do not go with cells of a {unit}");
     check(r#""unit":"sm""#, r#""unit":"warp""#, &keys("bytes", "warp"));

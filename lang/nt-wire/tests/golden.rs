@@ -143,15 +143,15 @@ fn frames() {
     check_frame("end", 6, &frame::End { launches: 30, probed: 20, collected: 19 });
 }
 
-fn check_data(name: &str, fixed: frame::Data, data: Vec<u8>) {
+fn check_data(name: &str, fixed: frame::Data, data: &[u8]) {
     let bytes = golden(name);
-    let mut written = fixed.begin(3, &data);
-    written.extend_from_slice(&data);
+    let mut written = fixed.begin(3, data);
+    written.extend_from_slice(data);
     written.resize(written.len() + padding(frame::Data::SIZE + data.len()), 0);
     assert_eq!(written, bytes, "{name}");
     let head = frame::Head::decode(&bytes).unwrap();
     let body = &bytes[frame::Head::SIZE..][..head.len as usize];
-    assert_eq!(frame::Data::decode(body), Ok((fixed, data.as_slice())), "{name}");
+    assert_eq!(frame::Data::decode(body), Ok((fixed, data)), "{name}");
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn data() {
     let (context, device) = (0x7f00_0000_2000, 1);
     let records =
         frame::Data { launch: 5, map: 1, kernel: 7, units: 6, capacity: 6, bytes: 96, context, device };
-    check_data("data", records, (0..96).collect());
+    check_data("data", records, &(0..96).collect::<Vec<u8>>());
     let launch = frame::Data::PERSISTENT;
     let cells = frame::Data { launch, map: 2, kernel: 7, units: 3, capacity: 4, bytes: 32, context, device };
-    let words = [[4096u64, 0, u64::MAX, 0]].concat();
-    check_data("persistent", cells, words.into_iter().flat_map(u64::to_le_bytes).collect());
+    let words = [4096u64, 0, u64::MAX, 0].map(u64::to_le_bytes);
+    check_data("persistent", cells, &words.concat());
 }

@@ -8,7 +8,7 @@ use crate::input::Source;
 use crate::names::{LONGEST, shorten};
 use crate::tell::Tell;
 use nt_cli::choose::{choose, nearest};
-use nt_trace::ntm::Map;
+use nt_trace::ntm::{Map, Table, Unit};
 use nt_trace::ntt::{Event, KnownKernel, Trace};
 use nt_wire::frame::{Launch, Note};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,11 +34,46 @@ pub(crate) struct Entry {
     pub(crate) launches: u64,
     /// Numbers of its first and last.
     pub(crate) range: Option<(u64, u64)>,
-    /// One a map, in the manifest's order.
-    pub(crate) maps: Vec<Count>,
+    /// One a map, in the manifest's order, then one a table.
+    pub(crate) counts: Vec<Count>,
 }
 
-/// The data frames of a map that the choice of launches takes.
+/// What data frames are of.
+#[derive(Clone, Copy)]
+pub(crate) enum Store<'c> {
+    /// Records.
+    Map(&'c Map),
+    /// An aggregation's cells.
+    Table(&'c Table),
+}
+
+impl Store<'_> {
+    /// The name that lines show: a table's begins with `@`.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Store::Map(map) => map.name.clone(),
+            Store::Table(table) => format!("@{}", table.name),
+        }
+    }
+
+    /// Is its data of no single launch?
+    pub(crate) fn outlives_launches(self) -> bool {
+        match self {
+            Store::Map(_) => false,
+            Store::Table(table) => table.persistent,
+        }
+    }
+
+    /// Whose slots it has.
+    pub(crate) fn unit(self) -> Unit {
+        match self {
+            Store::Map(map) => map.unit,
+            Store::Table(table) => table.unit,
+        }
+    }
+}
+
+/// The data frames of a map or table that the choice of launches takes.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Count {
     /// Frames.
@@ -63,14 +98,14 @@ impl Catalogue {
                 match event {
                     Event::Start(_) => ids.clear(),
                     Event::Kernel(kernel) => {
-                        let maps = vec![Count::default(); kernel.maps().len()];
+                        let counts = vec![Count::default(); kernel.maps().len() + kernel.tables().len()];
                         ids.insert(kernel.id, catalogue.entries.len());
                         catalogue.entries.push(Entry {
                             source: index,
                             kernel,
                             launches: 0,
                             range: None,
-                            maps,
+                            counts,
                         });
                     }
                     Event::Launch(kernel, launch) => {
@@ -81,12 +116,17 @@ impl Catalogue {
                             entry.launches += 1;
                         }
                     }
-                    Event::Batch(batch) if in_range(select.launch.as_ref(), &batch.launch) => {
+                    Event::Batch(batch) if in_range(select.launch.as_ref(), Some(&batch.launch)) => {
                         let entry = ids.get(&batch.kernel.id).and_then(|&at| catalogue.entries.get_mut(at));
-                        if let Some(count) = entry.and_then(|entry| entry.maps.get_mut(batch.index)) {
-                            count.batches += 1;
-                            count.units = count.units.saturating_add(batch.units);
-                            count.bytes = count.bytes.saturating_add(batch.data.len() as u64);
+                        if let Some(count) = entry.and_then(|entry| entry.counts.get_mut(batch.index)) {
+                            count.add(batch.units, batch.data);
+                        }
+                    }
+                    Event::Cells(batch) if in_range(select.launch.as_ref(), batch.launch.as_ref()) => {
+                        let index = batch.kernel.maps().len() + batch.index;
+                        let entry = ids.get(&batch.kernel.id).and_then(|&at| catalogue.entries.get_mut(at));
+                        if let Some(count) = entry.and_then(|entry| entry.counts.get_mut(index)) {
+                            count.add(batch.units, batch.data);
                         }
                     }
                     Event::Note(Note { text }) if catalogue.notes.len() < NOTES => catalogue.notes.push(text),
@@ -95,7 +135,7 @@ impl Catalogue {
                             tell.trouble(&source.name, trouble);
                         }
                     }
-                    Event::Batch(_) | Event::Note(_) | Event::Count(_) | Event::End(_) => {}
+                    Event::Batch(_) | Event::Cells(_) | Event::Note(_) | Event::Count(_) | Event::End(_) => {}
                 }
             }
             if let Some(tell) = &mut tell {
@@ -141,27 +181,30 @@ impl Catalogue {
         Ok(chosen)
     }
 
-    /// The maps of the chosen kernels, with what there is of them.
+    /// The maps and tables of the chosen kernels, with what there is of them.
     pub(crate) fn wanted<'c>(
         &'c self,
         chosen: &'c Chosen,
-    ) -> impl Iterator<Item = (&'c Entry, &'c Map, Count)> + 'c {
+    ) -> impl Iterator<Item = (&'c Entry, Store<'c>, Count)> + 'c {
         let entries = self.entries.iter().filter(|entry| chosen.kernels.contains(&entry.kernel.name));
         entries.flat_map(move |entry| {
-            let maps = entry.kernel.maps().iter().zip(entry.maps.iter().copied());
-            maps.filter(|(map, _)| chosen.takes_map(&map.name)).map(move |(map, count)| (entry, map, count))
+            let stores = entry.stores().zip(entry.counts.iter().copied());
+            stores
+                .filter(|(store, _)| chosen.takes_store(*store))
+                .map(move |(store, count)| (entry, store, count))
         })
     }
 
     /// A word on the first `--map` that names nothing.
     fn unknown_map(&self, chosen: &Chosen) -> Option<String> {
         let entries = self.entries.iter().filter(|entry| chosen.kernels.contains(&entry.kernel.name));
-        let names: BTreeSet<&str> =
-            entries.flat_map(|entry| entry.kernel.maps()).map(|map| map.name.as_str()).collect();
-        let unknown = chosen.maps.iter().find(|name| !names.contains(name.as_str()))?;
-        let mut near = nt_diag::nearest(unknown, names.iter().copied()).map_or(Vec::new(), |name| vec![name]);
+        let names: BTreeSet<String> = entries.flat_map(Entry::stores).map(Store::name).collect();
+        let unknown =
+            chosen.maps.iter().find(|word| !names.iter().any(|name| is_called(name, word.as_str())))?;
+        let words = names.iter().flat_map(|name| [name.as_str(), name.trim_start_matches('@')]);
+        let mut near = nt_diag::nearest(unknown, words).map_or(Vec::new(), |name| vec![name]);
         if near.is_empty() {
-            near = names.into_iter().take(5).collect();
+            near = names.iter().map(String::as_str).take(5).collect();
         }
         Some(format!("no map `{unknown}` in the chosen kernels, nearest: `{}`", near.join("`, `")))
     }
@@ -172,6 +215,9 @@ impl Catalogue {
         let launches: u64 = entries().map(|entry| entry.launches).sum();
         let range = entries().filter_map(|entry| entry.range).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         match (range, &chosen.launches) {
+            (_, Some(_)) if entries().flat_map(Entry::stores).all(Store::outlives_launches) => {
+                "the trace has aggregations of all launches together: leave out `--launch`".to_owned()
+            }
             (Some((first, last)), Some(Launches(wanted))) => {
                 let (from, to) = (wanted.start(), wanted.end());
                 let wanted = if *to == u64::MAX { format!("{from}..") } else { format!("{from}..{to}") };
@@ -185,6 +231,22 @@ impl Catalogue {
     }
 }
 
+impl Entry {
+    /// Its maps, then its tables.
+    fn stores(&self) -> impl Iterator<Item = Store<'_>> {
+        let maps = self.kernel.maps().iter().map(Store::Map);
+        maps.chain(self.kernel.tables().iter().map(Store::Table))
+    }
+}
+
+impl Count {
+    fn add(&mut self, units: u64, data: &[u8]) {
+        self.batches += 1;
+        self.units = self.units.saturating_add(units);
+        self.bytes = self.bytes.saturating_add(data.len() as u64);
+    }
+}
+
 /// Which part is wanted.
 pub(crate) struct Chosen {
     /// Mangled names.
@@ -194,21 +256,26 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Is this launch's data of this map wanted?
-    pub(crate) fn takes(&self, kernel: &str, map: &str, launch: &Launch) -> bool {
-        in_range(self.launches.as_ref(), launch) && self.takes_map(map) && self.kernels.contains(kernel)
+    /// Is this launch's data wanted? Data of no single launch is, unless launches are chosen.
+    pub(crate) fn takes(&self, kernel: &str, store: Store<'_>, launch: Option<&Launch>) -> bool {
+        in_range(self.launches.as_ref(), launch) && self.takes_store(store) && self.kernels.contains(kernel)
     }
 
     /// Is this launch of this kernel wanted?
     pub(crate) fn takes_launch(&self, kernel: &str, launch: &Launch) -> bool {
-        in_range(self.launches.as_ref(), launch) && self.kernels.contains(kernel)
+        in_range(self.launches.as_ref(), Some(launch)) && self.kernels.contains(kernel)
     }
 
-    fn takes_map(&self, map: &str) -> bool {
-        self.maps.is_empty() || self.maps.iter().any(|name| name == map)
+    fn takes_store(&self, store: Store<'_>) -> bool {
+        self.maps.is_empty() || self.maps.iter().any(|word| is_called(&store.name(), word))
     }
 }
 
-fn in_range(launches: Option<&Launches>, launch: &Launch) -> bool {
-    launches.is_none_or(|Launches(range)| range.contains(&launch.number))
+/// Does `--map WORD` mean what is shown as `name`? A table's `@` need not be typed.
+fn is_called(name: &str, word: &str) -> bool {
+    name == word || name.strip_prefix('@').is_some_and(|name| name == word && !name.is_empty())
+}
+
+fn in_range(launches: Option<&Launches>, launch: Option<&Launch>) -> bool {
+    launches.is_none_or(|Launches(range)| launch.is_some_and(|launch| range.contains(&launch.number)))
 }

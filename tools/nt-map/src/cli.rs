@@ -35,11 +35,11 @@ Exit status:
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List processes, kernels, maps and launches
+    /// List processes, kernels, maps, aggregations and launches
     Ls(Ls),
-    /// Print the records, a line each
+    /// Print the records and the cells of aggregations, a line each
     Dump(Dump),
-    /// Say what the records mean: scheduling of blocks, or the spread of each column
+    /// Say what was recorded: scheduling of blocks, the spread of each column, aggregations
     Report(Report),
     /// Say what was probed, what was not, and why
     Coverage(Coverage),
@@ -79,6 +79,9 @@ pub(crate) struct Report {
     /// Which records.
     #[command(flatten)]
     pub(crate) select: Select,
+    /// As many rows of each aggregation, the largest; what is left out is counted
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub(crate) rows: usize,
     /// A file, or `-`
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: Output,
@@ -107,7 +110,7 @@ pub(crate) struct Select {
     /// Only launches of these numbers, ends included: `7`, `3..5`, `3..`
     #[arg(long, value_name = "N..M")]
     pub(crate) launch: Option<Launches>,
-    /// Only maps of this name; may be repeated
+    /// Only maps and aggregations of this name; may be repeated
     #[arg(long = "map", value_name = "NAME")]
     pub(crate) maps: Vec<String>,
     /// Only processes of this pid; may be repeated

@@ -54,7 +54,11 @@ pub(crate) fn run(opts: &Coverage, sources: &[Source], tell: &mut Tell) -> anyho
                         ],
                     ),
                     Event::Trouble(trouble) => tell.trouble(&source.name, trouble),
-                    Event::Start(_) | Event::Kernel(_) | Event::Launch(..) | Event::Batch(_) => {}
+                    Event::Start(_)
+                    | Event::Kernel(_)
+                    | Event::Launch(..)
+                    | Event::Batch(_)
+                    | Event::Cells(_) => {}
                 }
                 out.write_all(&lines)?;
             }

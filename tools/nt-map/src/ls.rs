@@ -1,8 +1,8 @@
 //! `nt-map ls`: what there is, tabs between columns, so that cut and awk take it.
 //!
-//! A line a process, kernel and map; with `--launches` a line a launch. Names are whole here.
+//! A line a process, kernel and map or table; with `--launches` a line a launch. Names are whole here.
 
-use crate::catalogue::{Catalogue, Chosen};
+use crate::catalogue::{Catalogue, Chosen, Store};
 use crate::cli::Ls;
 use crate::input::Source;
 use crate::tell::Tell;
@@ -10,6 +10,7 @@ use crate::text::put_line;
 use anyhow::Context;
 use nt_cli::Outcome;
 use nt_cli::choose::demangle;
+use nt_trace::ntm::KeyKind;
 use nt_trace::ntt::{Event, Trace};
 use std::io::Write;
 
@@ -41,21 +42,19 @@ fn maps(
     let head =
         ["process", "kernel", "arch", "launches", "map", "unit", "units", "bytes", "columns", "demangled"];
     put_line(&mut line, head);
-    for (entry, map, count) in catalogue.wanted(chosen) {
-        let columns: Vec<String> =
-            map.columns.iter().map(|c| format!("{}:{}", c.name, c.ty.word())).collect();
+    for (entry, store, count) in catalogue.wanted(chosen) {
         put_line(
             &mut line,
             [
                 sources.get(entry.source).map_or("", |source| &source.process),
                 &entry.kernel.name,
                 &format!("sm_{}", entry.kernel.arch),
-                &count.batches.to_string(),
-                &map.name,
-                map.unit.word(),
+                &launches_of(store, count.batches),
+                &store.name(),
+                store.unit().word(),
                 &count.units.to_string(),
                 &count.bytes.to_string(),
-                &columns.join(","),
+                &columns(store).join(","),
                 &demangle(&entry.kernel.name),
             ],
         );
@@ -63,6 +62,22 @@ fn maps(
         line.clear();
     }
     out.write_all(&line)
+}
+
+/// A table that outlives launches does not count them.
+fn launches_of(store: Store<'_>, batches: u64) -> String {
+    if store.outlives_launches() { "-".to_owned() } else { batches.to_string() }
+}
+
+/// What lines of it show, with types: keys that the site tells are texts.
+fn columns(store: Store<'_>) -> Vec<String> {
+    match store {
+        Store::Map(map) => map.columns.iter().map(|c| format!("{}:{}", c.name, c.ty.word())).collect(),
+        Store::Table(table) => {
+            let keys = table.keys.iter().filter(|key| key.kind == KeyKind::Site).map(|key| key.name.clone());
+            keys.chain([format!("value:{}", table.ty.word())]).collect()
+        }
+    }
 }
 
 fn launches(out: &mut dyn Write, sources: &[Source], chosen: &Chosen) -> std::io::Result<()> {

@@ -1,24 +1,23 @@
 //! `nt-map report`: what the records mean.
 //!
 //! Launches of one kernel with one shape are a group; numbers are medians over its launches. A map of warps' lifetimes
-//! (block_sched) is told as the scheduling of blocks, any other map as the spread of its columns. At the end kernels
-//! with lifetimes are compared. `docs/report.md` defines every number.
+//! (block_sched) is told as the scheduling of blocks, any other map as the spread of its columns. Kernels with lifetimes
+//! are compared. Aggregations come last, over all kernels. `docs/report.md` defines every number.
 
 mod blocks;
-mod columns;
 mod print;
 
-use crate::catalogue::Chosen;
+use crate::catalogue::{Chosen, Store};
 use crate::cli::Report;
-use crate::dump::agree;
 use crate::input::Source;
+use crate::names::Names;
 use crate::tell::Tell;
 use anyhow::Context;
 use blocks::{Lifetimes, Measures};
-use columns::Column;
 use nt_cli::Outcome;
 use nt_trace::ntm::Map;
-use nt_trace::ntt::{Batch, Event, KnownKernel, Table, Trace};
+use nt_trace::ntt::{Batch, CellBatch, Event, KnownKernel, Records, Trace};
+use nt_trace::{Aggregates, Distribution};
 use nt_wire::frame::Launch;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -57,7 +56,7 @@ enum Kind {
     /// Lifetimes of warps: one a launch.
     Blocks(Lifetimes, Vec<Measures>),
     /// Anything else: one a column of the map.
-    Columns(Vec<Column>),
+    Columns(Vec<Distribution>),
 }
 
 /// Writes the report.
@@ -68,10 +67,12 @@ pub(crate) fn run(
     tell: &mut Tell,
 ) -> anyhow::Result<Outcome> {
     let mut groups = Groups::default();
+    let mut aggregates = Aggregates::default();
     for source in sources {
         for event in Trace::new(source.bytes()) {
             match event {
                 Event::Batch(batch) => groups.take(source, chosen, &batch, tell),
+                Event::Cells(batch) => aggregate(&mut aggregates, source, chosen, &batch, tell),
                 Event::Kernel(kernel) => {
                     if let Err(error) = &kernel.manifest {
                         tell.fault(&source.name, format_args!("kernel `{}`: {error}", kernel.name));
@@ -84,9 +85,29 @@ pub(crate) fn run(
         tell.end_of_file(&source.name);
     }
     let mut out = opts.output.stream()?;
-    let text = print::report(&groups.list);
+    let mut text = print::report(&groups.list);
+    if !text.is_empty() && !aggregates.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&aggregates.text(opts.rows, &|name| Names::of(name).demangled));
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("failed to write the report")?;
     Ok(tell.outcome())
+}
+
+/// Adds the cells of a data frame, if it is chosen and fits its table.
+fn aggregate(
+    aggregates: &mut Aggregates,
+    source: &Source,
+    chosen: &Chosen,
+    batch: &CellBatch<'_>,
+    tell: &mut Tell,
+) {
+    let Some(table) = batch.table() else { return };
+    if chosen.takes(&batch.kernel.name, Store::Table(table), batch.launch.as_ref())
+        && let Err(unfit) = aggregates.add(batch)
+    {
+        tell.fault(&source.name, format_args!("frame at byte {}: {unfit}", batch.at));
+    }
 }
 
 /// All groups, in the order they first come in.
@@ -103,17 +124,17 @@ impl Groups {
     /// Adds what a data frame says, if it is chosen and fits its map.
     fn take(&mut self, source: &Source, chosen: &Chosen, batch: &Batch<'_>, tell: &mut Tell) {
         let Some(map) = batch.map() else { return };
-        if !chosen.takes(&batch.kernel.name, &map.name, &batch.launch) {
+        if !chosen.takes(&batch.kernel.name, Store::Map(map), Some(&batch.launch)) {
             return;
         }
         let place = |tell: &mut Tell, why: &dyn std::fmt::Display| {
             tell.fault(&source.name, format_args!("frame at byte {}: {why}", batch.at));
         };
-        let table = match batch.table() {
-            Ok(table) => table,
+        let records = match batch.records() {
+            Ok(records) => records,
             Err(mismatch) => return place(tell, &mismatch),
         };
-        if let Err(why) = agree(batch, map) {
+        if let Err(why) = batch.agree() {
             return place(tell, &why);
         }
         let launch = &batch.launch;
@@ -123,7 +144,7 @@ impl Groups {
             self.list.push(Group::new(batch, map));
         }
         if let Some(group) = self.list.get_mut(at) {
-            group.add(source, launch, &table);
+            group.add(source, launch, &records);
         }
     }
 }
@@ -132,7 +153,7 @@ impl Group {
     fn new(batch: &Batch<'_>, map: &Map) -> Group {
         let kind = match Lifetimes::of(map) {
             Some(columns) => Kind::Blocks(columns, Vec::new()),
-            None => Kind::Columns(vec![Column::default(); map.columns.len()]),
+            None => Kind::Columns(vec![Distribution::default(); map.columns.len()]),
         };
         Group {
             kernel: Rc::clone(&batch.kernel),
@@ -145,11 +166,11 @@ impl Group {
         }
     }
 
-    fn add(&mut self, source: &Source, launch: &Launch, table: &Table<'_>) {
+    fn add(&mut self, source: &Source, launch: &Launch, records: &Records<'_>) {
         if !self.processes.contains(&source.process) {
             self.processes.push(source.process.clone());
         }
-        let mut rows = table.rows();
+        let mut rows = records.rows();
         let absent = match &mut self.kind {
             Kind::Columns(columns) => {
                 for row in rows.by_ref() {
@@ -159,8 +180,8 @@ impl Group {
             }
             Kind::Blocks(columns, launches) => {
                 let threads: u64 = launch.block.iter().map(|&d| u64::from(d)).product();
-                let measures = blocks::measure(table, *columns, threads.div_ceil(32));
-                let absent = table.units() - table.dropped() - measures.warps;
+                let measures = blocks::measure(records, *columns, threads.div_ceil(32));
+                let absent = records.units() - records.dropped() - measures.warps;
                 launches.push(measures);
                 absent
             }
@@ -170,7 +191,7 @@ impl Group {
             at_most_ns: launch.complete_ns.saturating_sub(launch.launched_ns),
             clock_khz: launch.clock_khz,
             absent,
-            dropped: table.dropped(),
+            dropped: records.dropped(),
         });
     }
 }

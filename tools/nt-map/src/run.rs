@@ -1,6 +1,6 @@
 //! The stages: open, look through, choose, then one subcommand's walk over the files.
 
-use crate::catalogue::{Catalogue, Chosen};
+use crate::catalogue::{Catalogue, Chosen, Store};
 use crate::cli::{Command, Opts, Select};
 use crate::input::{self, Source};
 use crate::tell::Tell;
@@ -69,7 +69,15 @@ fn look(select: &Select, tell: &mut Tell, tell_faults: bool) -> anyhow::Result<L
         return Ok(Looked::Not(Outcome::Refused));
     }
     match catalogue.choose(select) {
-        Ok(chosen) => Ok(Looked::There(sources, catalogue, chosen)),
+        Ok(chosen) => {
+            let outlives = |(_, store, _): (&_, Store<'_>, _)| store.outlives_launches();
+            if select.launch.is_some() && catalogue.wanted(&chosen).any(outlives) {
+                tell.say(format_args!(
+                    "left out: aggregations of all launches together, since `--launch` chooses"
+                ));
+            }
+            Ok(Looked::There(sources, catalogue, chosen))
+        }
         Err(why) => {
             tell.nothing(format_args!("{why}"));
             for note in &catalogue.notes {

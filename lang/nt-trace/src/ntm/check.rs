@@ -33,13 +33,17 @@ fn table(table: &Table) -> Result<(), String> {
         return Err(format!("cells of type {}", table.ty.word()));
     }
     let room = table.stride / 8;
-    if table.stride % 8 != 0 || table.cells.len() as u64 > u64::from(room) {
+    if !table.stride.is_multiple_of(8) || table.cells.len() as u64 > u64::from(room) {
         return Err(format!("{} cells in {} bytes", table.cells.len(), table.stride));
     }
     let of = |kind: KeyKind| table.keys.iter().filter(move |key| key.kind == kind);
     let sites = of(KeyKind::Site).count();
     if let Some(cell) = table.cells.iter().position(|cell| cell.len() != sites) {
         return Err(format!("cell {cell} does not have {sites} texts"));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = table.cells.iter().find(|cell| !seen.insert(*cell)) {
+        return Err(format!("two cells [{}]", twice.join(", ")));
     }
     // The index of a unit is one key at most, and it is the key that the table is laid out by.
     let mut units = table.keys.iter().filter(|key| key.kind != KeyKind::Site);

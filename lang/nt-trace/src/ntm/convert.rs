@@ -6,8 +6,8 @@ use nt_ir::{layout, program};
 use nt_wire::message;
 
 use super::{
-    Column, Constant, Context, ContextSlot, Field, Fill, Kernel, Map, Param, Pin, Presence, Source, Table,
-    Type, Unit,
+    Column, Constant, Context, ContextSlot, Field, Fill, Func, Kernel, Key, KeyKind, Map, Param, Pin,
+    Presence, Source, Table, Type, Unit,
 };
 
 macro_rules! same_variants {
@@ -109,6 +109,36 @@ impl Map {
                 layout::Presence::Byte(slot) => Presence::Byte { offset: slot.offset },
             },
             columns: columns.collect(),
+        }
+    }
+}
+
+impl Table {
+    /// What a manifest says of a table of the IR, where the sites of a kernel have `cells`: for each cell of a unit, a
+    /// text for every key that the site tells.
+    pub fn of(table: &program::Table, cells: Vec<Vec<String>>) -> Table {
+        let unit = table.keys.iter().find_map(|key| match *key {
+            program::Key::Unit(unit) => Some(unit.into()),
+            program::Key::Site(_) | program::Key::Bounded(_) => None,
+        });
+        let unit: Unit = unit.unwrap_or(Unit::Sm);
+        let keys = table.keys.iter().map(|key| match *key {
+            program::Key::Site(key) => Key { kind: KeyKind::Site, name: key.word().to_owned() },
+            program::Key::Unit(key) => Key { kind: KeyKind::Unit, name: key.word().to_owned() },
+            program::Key::Bounded(key) => Key { kind: KeyKind::Cu, name: key.word().to_owned() },
+        });
+        Table {
+            name: table.name.clone(),
+            func: match table.func {
+                program::Func::Count => Func::Count,
+                program::Func::Sum => Func::Sum,
+            },
+            ty: table.ty.into(),
+            unit,
+            persistent: unit == Unit::Sm,
+            stride: u32::try_from(cells.len()).unwrap_or(u32::MAX).saturating_mul(8),
+            keys: keys.collect(),
+            cells,
         }
     }
 }

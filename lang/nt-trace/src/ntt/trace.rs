@@ -3,8 +3,9 @@
 //! A file's kernels are kept, its launches only as far back as data may follow, so that a trace of any length is read
 //! in bounded memory.
 
+use super::cells::Cells;
 use super::frames::{Content, Frame, Frames, Item, Trouble};
-use super::table::{Mismatch, Table};
+use super::records::{Mismatch, Records};
 use crate::ntm::{self, Manifest};
 use nt_wire::frame;
 use std::collections::BTreeMap;
@@ -41,6 +42,11 @@ impl KnownKernel {
     pub fn maps(&self) -> &[ntm::Map] {
         self.probed().map_or(&[], |kernel| &kernel.maps)
     }
+
+    /// The tables that its data frames are of, counted on behind the maps.
+    pub fn tables(&self) -> &[ntm::Table] {
+        self.probed().map_or(&[], |kernel| &kernel.tables)
+    }
 }
 
 /// What a file tells, in its order.
@@ -54,6 +60,8 @@ pub enum Event<'b> {
     Launch(Rc<KnownKernel>, frame::Launch),
     /// One map of one launch.
     Batch(Batch<'b>),
+    /// One table of one launch, or of all of them.
+    Cells(CellBatch<'b>),
     /// A line of the coverage table.
     Count(frame::Count),
     /// A line of words.
@@ -93,7 +101,7 @@ impl<'b> Batch<'b> {
     ///
     /// # Errors
     /// The data does not fit the map.
-    pub fn table(&self) -> Result<Table<'b>, Mismatch> {
+    pub fn records(&self) -> Result<Records<'b>, Mismatch> {
         let mismatch = Mismatch {
             bytes: self.data.len() as u64,
             units: self.units,
@@ -101,7 +109,97 @@ impl<'b> Batch<'b> {
             stride: self.map().map_or(0, |map| map.stride),
         };
         let map = self.map().ok_or(mismatch)?;
-        Table::new(map, self.units, self.capacity, self.data)
+        Records::new(map, self.units, self.capacity, self.data)
+    }
+
+    /// Has the data as many units as the launch?
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn agree(&self) -> Result<(), Disagreement> {
+        self.map().map_or(Ok(()), |map| agree(map.unit, &self.launch, self.units))
+    }
+}
+
+/// The cells of one table: those of one launch, or what all launches of the kernel in a context have added up to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellBatch<'b> {
+    /// Where its frame begins.
+    pub at: u64,
+    /// Whose cells they are.
+    pub kernel: Rc<KnownKernel>,
+    /// Which launch; `None` of a persistent table.
+    pub launch: Option<frame::Launch>,
+    /// The device's ordinal in the process.
+    pub device: u32,
+    /// Which of [`KnownKernel::tables`]; inside their range.
+    pub index: usize,
+    /// Units that the launch has, or multiprocessors of the device.
+    pub units: u64,
+    /// Units that there was room for.
+    pub capacity: u64,
+    /// The cells.
+    pub data: &'b [u8],
+}
+
+impl<'b> CellBatch<'b> {
+    /// What is known of the table. Every batch that a [`Trace`] gives has one.
+    pub fn table(&self) -> Option<&ntm::Table> {
+        self.kernel.tables().get(self.index)
+    }
+
+    /// The cells, typed.
+    ///
+    /// # Errors
+    /// The data does not fit the table.
+    pub fn cells(&self) -> Result<Cells<'b>, Mismatch> {
+        let mismatch = Mismatch {
+            bytes: self.data.len() as u64,
+            units: self.units,
+            capacity: self.capacity,
+            stride: self.table().map_or(0, |table| table.stride),
+        };
+        Cells::new(self.table().ok_or(mismatch)?, self.units, self.capacity, self.data)
+    }
+
+    /// Has the data as many units as the launch, if it is of one?
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn agree(&self) -> Result<(), Disagreement> {
+        match (self.table(), &self.launch) {
+            (Some(table), Some(launch)) => agree(table.unit, launch, self.units),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A data frame that does not go with its launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Disagreement {
+    /// It has another number of units.
+    #[error("{units} units, and launch {launch} has {expected}")]
+    Units {
+        /// Those of the data.
+        units: u64,
+        /// The launch's number.
+        launch: u64,
+        /// Those of the launch.
+        expected: u64,
+    },
+    /// The launch is impossible.
+    #[error("launch {launch} has more units than there are numbers")]
+    TooMany {
+        /// Its number.
+        launch: u64,
+    },
+}
+
+fn agree(unit: ntm::Unit, launch: &frame::Launch, units: u64) -> Result<(), Disagreement> {
+    match unit.count(launch.grid, launch.block, launch.sms) {
+        Some(expected) if expected == units => Ok(()),
+        Some(expected) => Err(Disagreement::Units { units, launch: launch.number, expected }),
+        None => Err(Disagreement::TooMany { launch: launch.number }),
     }
 }
 
@@ -152,25 +250,29 @@ impl<'b> Trace<'b> {
                 }
                 Event::Launch(kernel, launch)
             }
-            Content::Data(fixed, data) => {
-                let Some((kernel, launch)) = self.launches.get(&fixed.launch) else {
-                    return stray;
-                };
-                let index = fixed.map as usize;
-                if index >= kernel.maps().len() {
-                    return stray;
-                }
-                Event::Batch(Batch {
-                    at,
-                    kernel: Rc::clone(kernel),
-                    launch: *launch,
-                    index,
-                    units: fixed.units,
-                    capacity: fixed.capacity,
-                    data,
-                })
-            }
+            Content::Data(fixed, data) => self.data(at, &fixed, data).unwrap_or(stray),
         }
+    }
+
+    /// Data with what it is of; `None` if that is not in the file.
+    fn data(&self, at: u64, fixed: &frame::Data, data: &'b [u8]) -> Option<Event<'b>> {
+        let (kernel, launch) = if fixed.launch == frame::Data::PERSISTENT {
+            (self.kernels.get(&fixed.kernel)?, None)
+        } else {
+            let (kernel, launch) = self.launches.get(&fixed.launch)?;
+            (kernel, Some(*launch))
+        };
+        if kernel.id != fixed.kernel {
+            return None;
+        }
+        let kernel = Rc::clone(kernel);
+        let (index, frame::Data { device, units, capacity, .. }) = (fixed.map as usize, *fixed);
+        let Some(index) = index.checked_sub(kernel.maps().len()) else {
+            return Some(Event::Batch(Batch { at, kernel, launch: launch?, index, units, capacity, data }));
+        };
+        let persistent = kernel.tables().get(index)?.persistent;
+        let batch = CellBatch { at, kernel, launch, device, index, units, capacity, data };
+        (persistent == launch.is_none()).then_some(Event::Cells(batch))
     }
 }
 

@@ -14,7 +14,7 @@
 //! R is the most blocks that the SM held at once. `docs/report.md` defines each measure for users.
 
 use nt_trace::ntm::{Map, Type, Unit};
-use nt_trace::ntt::{Row, Table};
+use nt_trace::ntt::{Records, Row};
 
 /// The columns of a map that holds lifetimes of warps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +117,9 @@ struct Block {
 const NAMED: usize = 8;
 
 /// Measures a launch with `warps` warps a block.
-pub(crate) fn measure(table: &Table<'_>, columns: Lifetimes, warps: u64) -> Measures {
+pub(crate) fn measure(records: &Records<'_>, columns: Lifetimes, warps: u64) -> Measures {
     let mut measures = Measures::default();
-    let mut blocks = collect(table, columns, warps.max(1), &mut measures);
+    let mut blocks = collect(records, columns, warps.max(1), &mut measures);
     blocks.sort_unstable();
     let mut spans = Vec::new();
     let mut running = Vec::new();
@@ -141,7 +141,7 @@ pub(crate) fn measure(table: &Table<'_>, columns: Lifetimes, warps: u64) -> Meas
 }
 
 /// The blocks of a launch, from its warps' records, which come in order of blocks.
-fn collect(table: &Table<'_>, columns: Lifetimes, warps: u64, measures: &mut Measures) -> Vec<Block> {
+fn collect(records: &Records<'_>, columns: Lifetimes, warps: u64, measures: &mut Measures) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     // The block in hand: its number, its life, and whether its warps name one SM.
     let mut current: Option<(u64, Block, bool)> = None;
@@ -156,7 +156,7 @@ fn collect(table: &Table<'_>, columns: Lifetimes, warps: u64, measures: &mut Mea
         }
     };
     let mut expected = 0;
-    for row in table.rows() {
+    for row in records.rows() {
         let unit = row.unit();
         let gap = expected..unit;
         measures.missing.extend(gap.take(NAMED.saturating_sub(measures.missing.len())));
@@ -176,7 +176,7 @@ fn collect(table: &Table<'_>, columns: Lifetimes, warps: u64, measures: &mut Mea
         }
     }
     close(&mut current, measures);
-    measures.missing.extend((expected..table.units()).take(NAMED.saturating_sub(measures.missing.len())));
+    measures.missing.extend((expected..records.units()).take(NAMED.saturating_sub(measures.missing.len())));
     blocks
 }
 

@@ -1,9 +1,9 @@
 //! The report's text. Every number is stated with its unit and what it is a number of.
 
 use super::blocks::{Measures, Slots, Spread};
-use super::columns::Column;
 use super::{Group, Kind, OneLaunch};
 use crate::names::Names;
+use nt_trace::Distribution;
 use nt_trace::ntm::{Kernel, Map, Resources, Type};
 use nt_wire::frame::Launch;
 use std::fmt::Write;
@@ -227,7 +227,7 @@ fn wrapped(out: &mut String, group: &Group) {
     }
 }
 
-fn spread(out: &mut String, group: &Group, map: &Map, columns: &[Column]) {
+fn spread(out: &mut String, group: &Group, map: &Map, columns: &[Distribution]) {
     let absent: u64 = group.launches.iter().map(|launch| launch.absent).sum();
     let dropped: u64 = group.launches.iter().map(|launch| launch.dropped).sum();
     let units = group.units.saturating_mul(group.launches.len() as u64);

@@ -3,11 +3,12 @@
 #![allow(dead_code, unreachable_pub, reason = "a module of several tests, each of which takes a part of it")]
 
 use nt_trace::ntm::{
-    Column, Context, Field, Kernel, Limits, Manifest, Map, Presence, Probe, Resources, SCHEMA, Source, Type,
-    Unit,
+    Column, Context, Field, Func, Kernel, Key, KeyKind, Limits, Manifest, Map, Presence, Probe, Resources,
+    SCHEMA, Source, Table, Type, Unit,
 };
 use nt_trace::ntt::FileWriter;
 use nt_wire::frame::{self, Body, Data, End, Launch, Start};
+use std::collections::BTreeMap;
 
 /// block_sched as the narrowing pass leaves it: 16 bytes a warp, presence in the top bit of `cu`.
 pub fn block_sched() -> Map {
@@ -53,8 +54,29 @@ pub fn values() -> Map {
     }
 }
 
+/// `@NAME[op] = sum(…)`, copied for each SM, with a cell for each of `ops`.
+pub fn by_op(name: &str, ops: &[&str]) -> Table {
+    Table {
+        name: name.to_owned(),
+        func: Func::Sum,
+        ty: Type::U64,
+        unit: Unit::Sm,
+        persistent: true,
+        stride: 8 * ops.len() as u32,
+        keys: vec![Key { kind: KeyKind::Site, name: "op".to_owned() }],
+        cells: ops.iter().map(|op| vec![(*op).to_owned()]).collect(),
+    }
+}
+
+/// `@NAME[block] = sum(…)`
+pub fn by_block(name: &str) -> Table {
+    let keys = vec![Key { kind: KeyKind::Unit, name: "block".to_owned() }];
+    let cells = vec![vec![]];
+    Table { unit: Unit::Block, persistent: false, stride: 8, keys, cells, ..by_op(name, &[]) }
+}
+
 /// The manifest of one kernel.
-pub fn manifest(kernel: &str, probe: &str, maps: Vec<Map>) -> Manifest {
+pub fn manifest(kernel: &str, probe: &str, maps: Vec<Map>, tables: Vec<Table>) -> Manifest {
     let takes = |registers| Resources { registers, ..Resources::default() };
     Manifest {
         schema: SCHEMA,
@@ -67,6 +89,7 @@ pub fn manifest(kernel: &str, probe: &str, maps: Vec<Map>) -> Manifest {
             name: kernel.to_owned(),
             context: Context { size: 24, slots: Vec::new() },
             maps,
+            tables,
             limits: Limits { launch_cycles: Some(1 << 32) },
             before: Some(takes(8)),
             after: Some(takes(10)),
@@ -94,6 +117,8 @@ pub struct Trace {
     pub bytes: Vec<u8>,
     kernels: u32,
     pub launches: u64,
+    /// The kernel of each launch.
+    of: BTreeMap<u64, u32>,
 }
 
 impl Trace {
@@ -115,7 +140,13 @@ impl Trace {
 
     /// With this start frame.
     pub fn of(start: &Start) -> Trace {
-        let mut trace = Trace { writer: FileWriter::new(), bytes: Vec::new(), kernels: 0, launches: 0 };
+        let mut trace = Trace {
+            writer: FileWriter::new(),
+            bytes: Vec::new(),
+            kernels: 0,
+            launches: 0,
+            of: BTreeMap::new(),
+        };
         trace.frame(start);
         trace
     }
@@ -127,7 +158,16 @@ impl Trace {
 
     /// A kernel; its id comes back.
     pub fn kernel(&mut self, name: &str, probe: &str, maps: Vec<Map>) -> u32 {
-        let entry = manifest(name, probe, maps).entry(name).expect("the kernel is in it");
+        self.kernel_of(name, &manifest(name, probe, maps, Vec::new()))
+    }
+
+    /// A kernel with aggregations.
+    pub fn counted(&mut self, name: &str, probe: &str, tables: Vec<Table>) -> u32 {
+        self.kernel_of(name, &manifest(name, probe, Vec::new(), tables))
+    }
+
+    fn kernel_of(&mut self, name: &str, manifest: &Manifest) -> u32 {
+        let entry = manifest.entry(name).expect("the kernel is in it");
         let id = self.kernels;
         self.kernels += 1;
         self.frame(&frame::Kernel { id, arch: 90, name: name.to_owned(), manifest: entry });
@@ -153,15 +193,36 @@ impl Trace {
 
     pub fn launch_as(&mut self, launch: Launch) {
         self.launches += 1;
+        self.of.insert(launch.number, launch.kernel);
         self.frame(&launch);
     }
 
     /// The records of one map of one launch, room rounded up to 16 units.
     pub fn data(&mut self, launch: u64, map: u32, units: u64, data: &[u8]) {
+        let kernel = *self.of.get(&launch).unwrap_or(&0);
         let capacity = units.next_multiple_of(16);
-        let fixed = Data { launch, map, units, capacity, bytes: data.len() as u64, ..Data::default() };
-        let bytes = self.writer.data(&fixed, data);
+        self.data_as(Data { launch, map, kernel, units, capacity, ..Data::default() }, data);
+    }
+
+    pub fn data_as(&mut self, fixed: Data, data: &[u8]) {
+        let bytes = self.writer.data(&Data { bytes: data.len() as u64, ..fixed }, data);
         self.bytes.extend(bytes);
+    }
+
+    /// The cells of one table of one launch, a word each, room rounded up to 16 units.
+    pub fn cells(&mut self, launch: u64, map: u32, units: u64, cells: &[u64]) {
+        let each = (cells.len() as u64).checked_div(units).unwrap_or_default();
+        let mut data: Vec<u8> = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
+        data.resize((units.next_multiple_of(16) * each * 8) as usize, 0);
+        self.data(launch, map, units, &data);
+    }
+
+    /// The cells of a table that outlives launches, on 4 SMs of a device.
+    pub fn persistent(&mut self, kernel: u32, map: u32, device: u32, cells: &[u64]) {
+        let data: Vec<u8> = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
+        let launch = Data::PERSISTENT;
+        let fixed = Data { launch, map, kernel, units: 4, capacity: 4, device, ..Data::default() };
+        self.data_as(fixed, &data);
     }
 
     /// The records of a packed map, padded to the room.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first thing that is wrong")]
 
 use nt_trace::ntm::{Column, Field, Map, Presence, Source, Type, Unit};
-use nt_trace::ntt::{Table, Value};
+use nt_trace::ntt::{Records, Value};
 
 fn field(name: &str, ty: Type, offset: u32) -> Field {
     Field { name: name.to_owned(), ty, offset, size: ty.size() }
@@ -35,7 +35,7 @@ fn packed_records() {
     // Unit 1: end 0x1_0000_0005, elapsed 6, cu 131. Unit 3: end 0, elapsed 1: the start wraps.
     data[16..32].copy_from_slice(&[5, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0, 131, 0, 0, 0x80]);
     data[48..64].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0x80]);
-    let table = Table::new(&block_sched(), 4, 16, &data).unwrap();
+    let table = Records::new(&block_sched(), 4, 16, &data).unwrap();
     let mut rows = table.rows();
     let row = rows.next().unwrap();
     assert_eq!(row.unit(), 1);
@@ -109,7 +109,7 @@ fn columns_of_every_type() {
         put(50, n, &[u8::from(n % 4 == 0)]);
         put(51, n, &[1]);
     }
-    let table = Table::new(&map, units, u64::from(capacity), &data).unwrap();
+    let table = Records::new(&map, units, u64::from(capacity), &data).unwrap();
     let rows: Vec<_> = table.rows().collect();
     assert_eq!(rows.iter().map(nt_trace::ntt::Row::unit).collect::<Vec<_>>(), [0, 2, 4, 6, 8]);
     assert_eq!(
@@ -152,7 +152,7 @@ fn columns_are_wider_than_what_is_stored() {
     data[0] = 0xfe;
     data[4..8].copy_from_slice(&1.5f32.to_le_bytes());
     data[8] = 0b111;
-    let table = Table::new(&map, 1, 1, &data).unwrap();
+    let table = Records::new(&map, 1, 1, &data).unwrap();
     let values: Vec<_> = table.row(0).unwrap().values().collect();
     // −2; its low 16 bits; the float; the field without the bit that tells presence.
     assert_eq!(
@@ -165,7 +165,7 @@ fn columns_are_wider_than_what_is_stored() {
 fn units_beyond_the_room_are_dropped_and_counted() {
     let mut data = vec![0; 16 * 16];
     (0..16).for_each(|n| data[n * 16 + 15] = 0x80);
-    let table = Table::new(&block_sched(), 20, 16, &data).unwrap();
+    let table = Records::new(&block_sched(), 20, 16, &data).unwrap();
     assert_eq!((table.rows().count(), table.dropped()), (16, 4));
 }
 
@@ -173,7 +173,7 @@ fn units_beyond_the_room_are_dropped_and_counted() {
 fn data_that_is_too_short_is_refused() {
     let data = [0; 64];
     let check = |map: &Map, units: u64, capacity: u64, fits: bool| {
-        assert_eq!(Table::new(map, units, capacity, &data).is_ok(), fits, "{units} of {capacity}");
+        assert_eq!(Records::new(map, units, capacity, &data).is_ok(), fits, "{units} of {capacity}");
     };
     let packed = block_sched();
     let columnar = Map { columnar: true, ..block_sched() };
@@ -192,13 +192,13 @@ fn data_that_is_too_short_is_refused() {
         presence: Presence::Byte { offset: 0 },
         ..block_sched()
     };
-    assert!(Table::new(&wild, 4, 4, &data).is_err(), "a column of field 2 of one");
+    assert!(Records::new(&wild, 4, 4, &data).is_err(), "a column of field 2 of one");
     let wild = Map { columns: vec![column("x", Type::U64, Source::Field(0))], ..wild };
-    let table = Table::new(&wild, 4, 4, &data).unwrap();
+    let table = Records::new(&wild, 4, 4, &data).unwrap();
     assert_eq!(table.rows().count(), 0);
 }
 
 #[test]
 fn an_empty_launch() {
-    assert_eq!(Table::new(&block_sched(), 0, 0, &[]).unwrap().rows().count(), 0);
+    assert_eq!(Records::new(&block_sched(), 0, 0, &[]).unwrap().rows().count(), 0);
 }

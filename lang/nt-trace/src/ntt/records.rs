@@ -1,4 +1,4 @@
-//! The typed view of one data frame: a row a unit, a column a column of the map.
+//! The typed view of one data frame of a map: a row a unit, a column a column of the map.
 //!
 //! ```text
 //! fields   end: u64 @0   elapsed: u32 @8   cu: u32 @12, bit 31 tells presence      stride 16
@@ -6,7 +6,7 @@
 //! row 7    1042                            31                5
 //! ```
 //!
-//! All checks are made once, in [`Table::new`]; behind it a row costs a few loads.
+//! All checks are made once, in [`Records::new`]; behind it a row costs a few loads.
 
 use crate::ntm::{Map, Presence, Source, Type};
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct Mismatch {
 
 /// A data frame as rows and columns.
 #[derive(Debug, Clone)]
-pub struct Table<'b> {
+pub struct Records<'b> {
     data: &'b [u8],
     units: u64,
     stored: u64,
@@ -44,7 +44,7 @@ struct Load {
     step: usize,
     /// How to read the element; [`Type::U8`] for a presence byte.
     ty: Type,
-    /// Bits that belong to the value (or, of [`Table::presence`], that tell presence).
+    /// Bits that belong to the value (or, of [`Records::presence`], that tell presence).
     mask: u64,
 }
 
@@ -72,7 +72,7 @@ pub enum Value {
     Address(u64),
 }
 
-impl<'b> Table<'b> {
+impl<'b> Records<'b> {
     /// `units` and `capacity` are the data frame's.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl<'b> Table<'b> {
             };
             columns.push((column.ty, recipe));
         }
-        Ok(Table { data, units, stored, presence, columns })
+        Ok(Records { data, units, stored, presence, columns })
     }
 
     /// Units that the launch has.
@@ -134,19 +134,20 @@ impl<'b> Table<'b> {
 
     /// Rows, in order of units, those that were never written left out.
     pub fn rows<'t>(&'t self) -> Rows<'t, 'b> {
-        Rows { table: self, next: 0, absent: 0 }
+        Rows { records: self, next: 0, absent: 0 }
     }
 
     /// The row of one unit, if it was written.
     pub fn row<'t>(&'t self, unit: u64) -> Option<Row<'t, 'b>> {
-        (unit < self.stored && self.presence.bits(self.data, unit) != 0).then_some(Row { table: self, unit })
+        (unit < self.stored && self.presence.bits(self.data, unit) != 0)
+            .then_some(Row { records: self, unit })
     }
 }
 
 /// Iterates over the rows that were written.
 #[derive(Debug, Clone)]
 pub struct Rows<'t, 'b> {
-    table: &'t Table<'b>,
+    records: &'t Records<'b>,
     next: u64,
     absent: u64,
 }
@@ -162,10 +163,10 @@ impl<'t, 'b> Iterator for Rows<'t, 'b> {
     type Item = Row<'t, 'b>;
 
     fn next(&mut self) -> Option<Row<'t, 'b>> {
-        while self.next < self.table.stored {
+        while self.next < self.records.stored {
             let unit = self.next;
             self.next += 1;
-            match self.table.row(unit) {
+            match self.records.row(unit) {
                 Some(row) => return Some(row),
                 None => self.absent += 1,
             }
@@ -177,7 +178,7 @@ impl<'t, 'b> Iterator for Rows<'t, 'b> {
 /// What one unit saved.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'t, 'b> {
-    table: &'t Table<'b>,
+    records: &'t Records<'b>,
     unit: u64,
 }
 
@@ -189,13 +190,13 @@ impl Row<'_, '_> {
 
     /// The values, a column of the map each.
     pub fn values(&self) -> impl Iterator<Item = Value> + '_ {
-        self.table.columns.iter().map(|&(ty, recipe)| recipe.value(ty, self.table.data, self.unit))
+        self.records.columns.iter().map(|&(ty, recipe)| recipe.value(ty, self.records.data, self.unit))
     }
 
     /// The value of one column; `None` if the map has fewer.
     pub fn value(&self, column: usize) -> Option<Value> {
-        let &(ty, recipe) = self.table.columns.get(column)?;
-        Some(recipe.value(ty, self.table.data, self.unit))
+        let &(ty, recipe) = self.records.columns.get(column)?;
+        Some(recipe.value(ty, self.records.data, self.unit))
     }
 
     /// The column's bits if it is an unsigned integer.
@@ -221,7 +222,7 @@ impl Recipe {
 impl Load {
     /// The masked bits of element `n`, zero-extended.
     fn bits(self, data: &[u8], n: u64) -> u64 {
-        // `Table::new` has seen that the data is long enough; the default is never taken.
+        // `Records::new` has seen that the data is long enough; the default is never taken.
         let at = self.first.saturating_add((n as usize).saturating_mul(self.step));
         let rest = data.get(at..).unwrap_or_default();
         let bits = match self.ty.size() {
@@ -247,7 +248,7 @@ impl Load {
 
 impl Value {
     /// A value of type `ty` from the 64-bit `bits` of a field of type `from`.
-    fn of(ty: Type, from: Type, bits: u64) -> Value {
+    pub(super) fn of(ty: Type, from: Type, bits: u64) -> Value {
         match ty {
             Type::U8 => Value::Unsigned(bits & 0xff),
             Type::U16 => Value::Unsigned(bits & 0xffff),
@@ -262,6 +263,16 @@ impl Value {
             Type::F64 => Value::Double(f64::from_bits(bits)),
             Type::Bool => Value::Bool(bits != 0),
             Type::Ptr => Value::Address(bits),
+        }
+    }
+
+    /// An integer as such, exactly; `None` for floats.
+    pub fn to_integer(self) -> Option<i128> {
+        match self {
+            Value::Unsigned(value) | Value::Address(value) => Some(i128::from(value)),
+            Value::Signed(value) => Some(i128::from(value)),
+            Value::Bool(value) => Some(i128::from(value)),
+            Value::Single(_) | Value::Double(_) => None,
         }
     }
 

@@ -1,0 +1,178 @@
+//! The lines of one data frame, in any of the three forms.
+//!
+//! What all of them begin and end with is made once; between stand the unit, its block and warp, and the columns.
+
+use super::{FIXED, LAST};
+use crate::catalogue::Store;
+use crate::cli::Format;
+use crate::names::Names;
+use crate::text::{put_number, put_text, put_value};
+use nt_trace::ntm::Unit;
+use nt_trace::ntt::Value;
+use nt_wire::frame::Launch;
+
+/// One column of a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Field<'f> {
+    /// Of a record or a cell.
+    Value(Value),
+    /// A key that the site tells.
+    Text(&'f str),
+}
+
+/// The names of a header's columns.
+pub(super) fn header(out: &mut Vec<u8>, format: Format, columns: &[String]) {
+    for name in FIXED {
+        out.extend_from_slice(name.as_bytes());
+        out.push(separator(format));
+    }
+    for name in columns {
+        // A map may have a column `block` of its own.
+        let taken = FIXED.contains(&name.as_str()) || name == LAST;
+        put_text(out, format, &if taken { format!("record.{name}") } else { name.clone() });
+        out.push(separator(format));
+    }
+    out.extend_from_slice(LAST.as_bytes());
+    end_line(out, format);
+}
+
+fn separator(format: Format) -> u8 {
+    if format == Format::Csv { b',' } else { b'\t' }
+}
+
+/// RFC 4180 ends lines with both.
+fn end_line(out: &mut Vec<u8>, format: Format) {
+    out.extend_from_slice(if format == Format::Csv { b"\r\n" } else { b"\n" });
+}
+
+/// The lines of one data frame; all that they have in common is made once.
+pub(super) struct Lines {
+    format: Format,
+    unit: Unit,
+    threads: u64,
+    warps: u64,
+    before: Vec<u8>,
+    after: Vec<u8>,
+    /// For each column of the output, which of the frame's it is.
+    places: Vec<Option<usize>>,
+    /// For each column of the frame, its key in JSON, with quotes and colon.
+    keys: Vec<String>,
+}
+
+impl Lines {
+    /// `columns` are those of the output, `own` those that this data has.
+    pub(super) fn new(
+        format: Format,
+        columns: &[String],
+        own: &[String],
+        process: &str,
+        launch: Option<&Launch>,
+        store: Store<'_>,
+        names: &Names,
+    ) -> Lines {
+        let (number, name) = (launch.map(|launch| launch.number.to_string()), store.name());
+        let fixed = [Some(process), number.as_deref(), Some(&names.mangled), Some(&name)];
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        if format == Format::Json {
+            before.push(b'{');
+            for (key, value) in FIXED.into_iter().zip(fixed) {
+                let Some(value) = value else { continue };
+                before.extend_from_slice(format!("\"{key}\":").as_bytes());
+                if key == "launch" {
+                    before.extend_from_slice(value.as_bytes());
+                } else {
+                    put_text(&mut before, format, value);
+                }
+                before.push(b',');
+            }
+            before.extend_from_slice(b"\"unit\":");
+            after.extend_from_slice(b"},\"demangled\":");
+            put_text(&mut after, format, &names.demangled);
+            after.push(b'}');
+        } else {
+            for value in fixed {
+                match value {
+                    Some(value) => put_text(&mut before, format, value),
+                    None => put_nothing(&mut before, format),
+                }
+                before.push(separator(format));
+            }
+            after.push(separator(format));
+            put_text(&mut after, format, &names.demangled);
+        }
+        end_line(&mut after, format);
+        let block = launch.map_or([1; 3], |launch| launch.block);
+        let threads = block.iter().fold(1, |n: u64, &d| n.saturating_mul(u64::from(d))).max(1);
+        let key = |(i, name): (usize, &String)| {
+            format!("{}{}:", if i == 0 { "" } else { "," }, nt_diag::json_escape(name))
+        };
+        Lines {
+            format,
+            unit: store.unit(),
+            threads,
+            warps: threads.div_ceil(32),
+            before,
+            after,
+            places: columns.iter().map(|name| own.iter().position(|column| column == name)).collect(),
+            keys: own.iter().enumerate().map(key).collect(),
+        }
+    }
+
+    /// Appends the line of one unit, whose column `n` is `field(n)`.
+    pub(super) fn put<'f>(&self, out: &mut Vec<u8>, unit: u64, field: impl Fn(usize) -> Option<Field<'f>>) {
+        let (block, warp) = self.place(unit);
+        out.extend_from_slice(&self.before);
+        put_number(out, unit);
+        if self.format == Format::Json {
+            for (key, number) in [(&b",\"block\":"[..], block), (b",\"warp\":", warp)] {
+                if let Some(number) = number {
+                    out.extend_from_slice(key);
+                    put_number(out, number);
+                }
+            }
+            out.extend_from_slice(b",\"record\":{");
+            for (n, key) in self.keys.iter().enumerate() {
+                out.extend_from_slice(key.as_bytes());
+                self.put_field(out, field(n));
+            }
+        } else {
+            for number in [block, warp] {
+                out.push(separator(self.format));
+                match number {
+                    Some(number) => put_number(out, number),
+                    None => put_nothing(out, self.format),
+                }
+            }
+            for place in &self.places {
+                out.push(separator(self.format));
+                self.put_field(out, place.and_then(&field));
+            }
+        }
+        out.extend_from_slice(&self.after);
+    }
+
+    fn put_field(&self, out: &mut Vec<u8>, field: Option<Field<'_>>) {
+        match field {
+            Some(Field::Value(value)) => put_value(out, self.format, value),
+            Some(Field::Text(text)) => put_text(out, self.format, text),
+            None if self.format == Format::Json => out.extend_from_slice(b"null"),
+            None => put_nothing(out, self.format),
+        }
+    }
+
+    /// The block of a unit, and the warp in it, as far as it has them.
+    fn place(&self, unit: u64) -> (Option<u64>, Option<u64>) {
+        match self.unit {
+            Unit::Thread => (Some(unit / self.threads), Some(unit % self.threads / 32)),
+            Unit::Warp => (Some(unit / self.warps), Some(unit % self.warps)),
+            Unit::Block => (Some(unit), None),
+            Unit::Sm => (None, None),
+        }
+    }
+}
+
+fn put_nothing(out: &mut Vec<u8>, format: Format) {
+    if format == Format::Tsv {
+        out.push(b'-');
+    }
+}
