@@ -12,4 +12,10 @@ prefix=${1:-target/release}
 OUT=${OUT:-target/gpu}
 mkdir -p "$OUT"
 export OUT
-PATH=$(cd "$bin" && pwd):$PATH exec python3 tests/gpu/block_sched.py
+PATH=$(cd "$bin" && pwd):$PATH
+export PATH
+# Both are run whatever the first finds.
+failed=0
+python3 tests/gpu/block_sched.py || failed=1
+python3 tests/gpu/real_programs.py || failed=1
+exit $failed
