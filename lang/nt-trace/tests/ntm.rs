@@ -276,3 +276,18 @@ fn the_layout_of_the_ir_goes_into_the_manifest() {
     let map = Map::of(&program.maps[0], &layout::lay_out(&program.maps[0], None));
     assert_eq!((map.stride, map.presence), (32, Presence::Byte { offset: 16 }));
 }
+
+#[test]
+fn tables_of_the_ir_go_into_the_manifest() {
+    let text = "program \"p\"\ntable @bytes: sum u64 [line, op]\ntable @: count u64 [block]\ntable @cu: sum s64 [cu, op]\n";
+    let (program, found) = nt_ir::text::parse(text);
+    assert!(!found.has_errors());
+    let program = program.unwrap();
+    let [bytes, block, cu] = program.tables.as_slice() else { panic!("three tables") };
+    assert_eq!(Table::of(bytes, bytes_by_op().cells), bytes_by_op());
+    assert_eq!(Table::of(block, vec![vec![]]), by_block());
+    let cu = Table::of(cu, vec![vec!["ld".to_owned()]]);
+    let key = |kind, name: &str| Key { kind, name: name.to_owned() };
+    assert_eq!(cu.keys, [key(KeyKind::Cu, "cu"), key(KeyKind::Site, "op")]);
+    assert_eq!((cu.ty, cu.unit, cu.persistent, cu.stride), (Type::S64, Unit::Sm, true, 8));
+}

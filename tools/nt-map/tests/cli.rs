@@ -2,66 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first thing that is wrong")]
 
+mod common;
 mod synthetic;
 
+use common::{Folder, Run};
 use nt_trace::ntm::Unit;
 use nt_wire::frame::{Count, End, Launch, Note, Start};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use synthetic::{ABSENT, Trace, block_sched, record, values};
-
-/// A folder for the files of one test.
-struct Folder(tempfile::TempDir);
-
-/// What a run of the program came to.
-#[derive(Debug, PartialEq)]
-struct Run {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.0.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, bytes).unwrap();
-        path
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nt-map"));
-        command.args(words).current_dir(self.0.path()).env_remove("NO_COLOR");
-        command
-    }
-
-    fn run(&self, words: &[&str]) -> Run {
-        let output = self.command(words).output().unwrap();
-        Run {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    /// Runs with success and without a word, and compares the lines.
-    fn check(&self, words: &[&str], expected: &str) {
-        assert_eq!(
-            self.run(words),
-            Run { code: 0, out: expected.to_owned(), err: String::new() },
-            "{words:?}"
-        );
-    }
-
-    /// Runs without a line, and compares exit code and words.
-    fn refused(&self, words: &[&str], code: i32, expected: &str) {
-        assert_eq!(self.run(words), Run { code, out: String::new(), err: expected.to_owned() }, "{words:?}");
-    }
-}
 
 /// A launch of 2 blocks of 2 warps, of which the last left no record; then one of a thread map, 1 block of 3 threads.
 fn two_maps() -> Vec<u8> {

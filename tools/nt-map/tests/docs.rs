@@ -5,7 +5,7 @@
 mod synthetic;
 
 use std::process::Command;
-use synthetic::{ABSENT, Trace, block_sched, record, values};
+use synthetic::{ABSENT, Trace, block_sched, by_block, by_op, record, values};
 
 #[test]
 fn the_documented_reader_reads_a_trace() {
@@ -25,6 +25,10 @@ fn the_documented_reader_reads_a_trace() {
     data[224 + 1] = 1;
     data[240 + 1] = 1;
     trace.data(launch, 0, 2, &data);
+    let kernel = trace.counted("copy", "gmem_bytes", vec![by_block("sync"), by_op("bytes", &["ld", "st"])]);
+    let launch = trace.launch(kernel, [2, 1, 1], [32, 1, 1]);
+    trace.cells(launch, 0, 2, &[4096, 1 << 63]);
+    trace.persistent(kernel, 1, 0, &[1, 2, 0, 0, 3, 4, 0, 5]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.ntt");
     std::fs::write(&path, trace.end()).unwrap();
@@ -40,7 +44,17 @@ fn the_documented_reader_reads_a_trace() {
         "0\tfill\tblock_sched\t0\t1000\t31\t5\n\
          0\tfill\tblock_sched\t2\t1099511627776\t7\t131\n\
          0\tfill\tblock_sched\t3\t3\t0\t0\n\
-         1\tshow\tvalues\t1\t32512\t0.5\t-3\tTrue\n",
+         1\tshow\tvalues\t1\t32512\t0.5\t-3\tTrue\n\
+         2\tcopy\t@sync\t0\t4096\n\
+         2\tcopy\t@sync\t1\t9223372036854775808\n\
+         -\tcopy\t@bytes\t0\tld\t1\n\
+         -\tcopy\t@bytes\t0\tst\t2\n\
+         -\tcopy\t@bytes\t1\tld\t0\n\
+         -\tcopy\t@bytes\t1\tst\t0\n\
+         -\tcopy\t@bytes\t2\tld\t3\n\
+         -\tcopy\t@bytes\t2\tst\t4\n\
+         -\tcopy\t@bytes\t3\tld\t0\n\
+         -\tcopy\t@bytes\t3\tst\t5\n",
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );

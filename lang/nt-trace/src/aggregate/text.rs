@@ -24,7 +24,8 @@ impl Aggregates {
                 spreads(&mut out, shape, sums, most, rename);
             }
             if sums.dropped > 0 {
-                let _ = writeln!(out, "dropped: {} {}", sums.dropped, plural(shape.unit));
+                let plural = if sums.dropped == 1 { "" } else { "s" };
+                let _ = writeln!(out, "dropped: {} {}{plural}", sums.dropped, noun(shape.unit));
             }
         }
         out
@@ -147,12 +148,10 @@ fn halves(twice: i128) -> String {
     format!("{sign}{}{half}", twice.unsigned_abs() / 2)
 }
 
-fn plural(unit: Unit) -> &'static str {
+fn noun(unit: Unit) -> &'static str {
     match unit {
-        Unit::Thread => "threads",
-        Unit::Warp => "warps",
-        Unit::Block => "blocks",
-        Unit::Sm => "SMs",
+        Unit::Sm => "SM",
+        Unit::Thread | Unit::Warp | Unit::Block => unit.word(),
     }
 }
 

@@ -8,13 +8,14 @@
 //! All checks are made once, in [`Cells::new`].
 
 use super::records::{Mismatch, Value};
-use crate::ntm::{Table, Type};
+use crate::ntm::{Table, Type, Unit};
 
 /// A data frame of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Cells<'b> {
     data: &'b [u8],
     units: u64,
+    dropped: u64,
     stored: u64,
     stride: usize,
     count: usize,
@@ -27,15 +28,24 @@ impl<'b> Cells<'b> {
     /// # Errors
     /// `data` is too short for them, or the table's stride for its cells.
     pub fn new(table: &Table, units: u64, capacity: u64, data: &'b [u8]) -> Result<Self, Mismatch> {
-        let stored = units.min(capacity);
-        let needed = stored.checked_mul(u64::from(table.stride));
+        // Numbers of multiprocessors may have gaps, so that there are some beyond how many there are.
+        let room = if table.unit == Unit::Sm { capacity } else { units.min(capacity) };
+        let needed = room.checked_mul(u64::from(table.stride));
         let holds = needed.is_some_and(|needed| needed <= data.len() as u64)
             && table.cells.len() as u64 * 8 <= u64::from(table.stride);
         if !holds {
             return Err(Mismatch { bytes: data.len() as u64, units, capacity, stride: table.stride });
         }
         let (stride, count) = (table.stride as usize, table.cells.len());
-        Ok(Cells { data, units, stored, stride, count, ty: table.ty })
+        // Without cells there may be units beyond all numbers: nobody is to walk over them.
+        let stored = if count == 0 { 0 } else { room };
+        let dropped = units.saturating_sub(capacity);
+        let mut cells = Cells { data, units, dropped, stored, stride, count, ty: table.ty };
+        let none = |value: Value| value.to_integer() == Some(0);
+        while cells.stored > units && cells.of(cells.stored - 1).all(none) {
+            cells.stored -= 1;
+        }
+        Ok(cells)
     }
 
     /// Units of the launch, or multiprocessors of the device.
@@ -43,12 +53,13 @@ impl<'b> Cells<'b> {
         self.units
     }
 
-    /// Units that had no cells, so that what they added is lost: the first is [`Self::units`] less this.
+    /// Units that had no room, so that what they added is lost: the first is [`Self::units`] less this.
     pub fn dropped(&self) -> u64 {
-        self.units - self.stored
+        self.dropped
     }
 
-    /// Units that have cells: the first so many.
+    /// Units to look at: the first so many. Of multiprocessors there may be more than [`Self::units`], since their numbers
+    /// may have gaps; of a table without cells there are none.
     pub fn stored(&self) -> u64 {
         self.stored
     }
