@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::vgpu::Vgpu;
 use clap::{Parser, ValueEnum};
 use nt_cli::choose::Choice;
 use std::ffi::OsString;
@@ -43,6 +44,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) pool: Option<u64>,
 
+    /// Run the command above the software GPU, which executes PTX on the CPU; a seed shuffles its schedule
+    #[arg(long, value_name = "seed=N", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        conflicts_with = "ptxas")]
+    pub(crate) vgpu: Option<Vgpu>,
+
     /// NVIDIA's assembler [default: on PATH, in CUDA_HOME, in /usr/local/cuda; without one the driver assembles]
     #[arg(long, value_name = "FILE")]
     pub(crate) ptxas: Option<PathBuf>,
@@ -54,6 +60,10 @@ pub(crate) struct Args {
     /// The library that is preloaded [default: beside this program, or in ../lib/nt]
     #[arg(long, value_name = "FILE")]
     pub(crate) hook: Option<PathBuf>,
+
+    /// As many rows of each aggregation in the summary, the largest; what is left out is counted
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub(crate) rows: usize,
 
     /// Keep each kernel's PTX before and after, and its cubin, in the run folder
     #[arg(long)]
@@ -85,6 +95,7 @@ const AFTER: &str = "\
 Examples:
   nt-run -p block_sched ./app            when each block ran, and where
   nt-run -p block_sched -k gemm -o /tmp/run python train.py
+  nt-run --vgpu -p block_sched ./app     the same without a GPU
   nt-map report trace.ntt                what it means
 
 Exit status: the command's own, or 128 and the signal that ended it; 125 if nt-run itself failed, 126 if the command

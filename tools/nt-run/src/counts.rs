@@ -31,8 +31,8 @@ pub(crate) struct Counts {
     pub(crate) kernels: BTreeMap<String, Launches>,
     /// Words of the hooks that belong to no kernel, each once.
     pub(crate) notes: Vec<String>,
-    /// Traces that are there.
-    pub(crate) traces: usize,
+    /// The names of the traces that are there, in order.
+    pub(crate) traces: Vec<String>,
     /// The names of those that do not end as they should.
     pub(crate) cut: Vec<String>,
     /// Bytes of all of them.
@@ -56,10 +56,10 @@ impl Counts {
         let mut counts = Counts::default();
         for name in names {
             let whole = File::open(folder.join(&name)).is_ok_and(|file| counts.add(&file));
-            counts.traces += 1;
             if !whole {
-                counts.cut.push(name);
+                counts.cut.push(name.clone());
             }
+            counts.traces.push(name);
         }
         Ok(counts)
     }
@@ -195,7 +195,7 @@ mod tests {
             gemm.reasons,
             BTreeMap::from([("no PTX".to_owned(), 5), ("no memory for records".to_owned(), 3)])
         );
-        assert_eq!((counts.traces, counts.cut.len()), (2, 0));
+        assert_eq!((counts.traces.len(), counts.cut.len()), (2, 0));
         assert_eq!(counts.notes, ["odd"]);
 
         // Cut anywhere, it counts up to there and is named.

@@ -5,6 +5,7 @@
 //! | `.nt-run` | says that the folder is ours, and is locked while a run writes into it |
 //! | `sock` | where hooks find us |
 //! | `hook.so` | a link to the hook, where its own path cannot stand in LD_PRELOAD |
+//! | `vgpu/` | under `--vgpu`: a link to the software GPU, by the driver's name |
 //! | `log` | what happened, a line an event |
 //! | `run.ntt` | what the run covered |
 //! | `PID.START.ntt` | a process' trace, written by its hook |
@@ -38,6 +39,9 @@ pub(crate) struct RunFolder {
 
 /// The file that tells our folders from others'.
 const MARK: &str = ".nt-run";
+
+/// The folder of the software GPU.
+pub(crate) const VGPU: &str = "vgpu";
 
 /// `sun_path` takes 108 bytes with its NUL, and the hook joins `/sock`.
 const LONGEST: usize = 100;
@@ -128,7 +132,7 @@ fn reach(path: &Path) -> anyhow::Result<(PathBuf, Option<tempfile::TempDir>)> {
 fn is_ours(name: &str) -> bool {
     let numbered =
         |name: &str| name.strip_prefix("bug-").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
-    matches!(name, MARK | "settings" | "sock" | "hook.so" | "log" | "kept")
+    matches!(name, MARK | "settings" | "sock" | "hook.so" | "log" | "kept" | VGPU)
         || name.ends_with(".ntt")
         || numbered(name)
 }

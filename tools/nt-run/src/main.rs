@@ -3,6 +3,7 @@
 //! This process is the parent: it prepares kernels, and answers the hooks (`nt-hook`) that it puts into the command and
 //! its children. `run.rs` is the order of things; `docs/architecture.md` tells why there are two processes.
 
+mod aggregations;
 mod child;
 mod cli;
 mod counts;
@@ -21,6 +22,7 @@ mod session;
 mod summary;
 mod talk;
 mod target;
+mod vgpu;
 
 fn main() -> std::process::ExitCode {
     nt_cli::main_for_another(run::FAILED, |args| run::run(&args))

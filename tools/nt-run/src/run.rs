@@ -6,7 +6,7 @@ use crate::folder::RunFolder;
 use crate::server::Server;
 use crate::summary::{self, Facts};
 use crate::target::{self, NotRunnable, Target};
-use crate::{child, coverage, dry, environment, hook};
+use crate::{aggregations, child, coverage, dry, environment, hook, vgpu};
 use anyhow::Context;
 use nt_cli::{Report, Stdin};
 use nt_engine::assemble::Assembler;
@@ -53,7 +53,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let target = target::inspect(&file, path.as_deref());
     let hook = hook::find(args.hook.as_deref())?;
-    let assembler = Assembler::find(args.ptxas.as_deref())?;
+    // The software GPU takes PTX.
+    let software = args.vgpu.map(|vgpu| Ok::<_, anyhow::Error>((vgpu, vgpu::find()?))).transpose()?;
+    let assembler = if software.is_none() { Assembler::find(args.ptxas.as_deref())? } else { None };
     if args.dry_run {
         return dry_run(args, probe, &file, &target, &hook, assembler.as_ref());
     }
@@ -71,6 +73,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut started = Command::new(command);
     started.args(arguments);
     started.envs(environment::changes(|name| std::env::var_os(name), &target, &listed, &folder.reach));
+    if let Some((vgpu, library)) = &software {
+        started.envs(vgpu::place(*vgpu, library, &target, &folder, |name| std::env::var_os(name))?);
+    }
     let mut running = match started.spawn() {
         Ok(running) => running,
         Err(error) => {
@@ -89,6 +94,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         shared.ledger.note(format!("{} cannot be read: {error}", folder.path.display()));
         Counts::default()
     });
+    let aggregations = if shared.engine.probe().prepared.program.tables.is_empty() {
+        String::new()
+    } else {
+        let (text, missing) = aggregations::text(&folder.path, &counts.traces, args.rows);
+        missing.into_iter().for_each(|note| shared.ledger.note(note));
+        text
+    };
     let entries = shared.ledger.open().clone();
     let choices: Vec<String> = args.kernels.iter().map(ToString::to_string).collect();
     let facts = Facts {
@@ -100,6 +112,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         alive,
         entries: &entries,
         counts: &counts,
+        aggregations: &aggregations,
     };
     let headline = summary::headline(&facts);
     let notes: Vec<String> = std::iter::once(headline.clone()).chain(summary::notes(&facts)).collect();

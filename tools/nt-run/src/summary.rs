@@ -34,6 +34,8 @@ pub(crate) struct Facts<'f> {
     pub(crate) entries: &'f Entries,
     /// What the traces count.
     pub(crate) counts: &'f Counts,
+    /// What the aggregations came to; empty if the probe has none.
+    pub(crate) aggregations: &'f str,
 }
 
 /// More kernels than this are a matter for `nt-map coverage`.
@@ -156,16 +158,20 @@ pub(crate) fn body(facts: &Facts<'_>) -> String {
     for note in notes(facts) {
         let _ = writeln!(text, "  note: {note}");
     }
-    if facts.counts.traces > 0 {
+    if !facts.counts.traces.is_empty() {
         let _ = writeln!(
             text,
             "  {} holds the {} of {} ({}); next: nt-map report {}",
             facts.folder,
-            if facts.counts.traces == 1 { "trace" } else { "traces" },
-            processes(facts.counts.traces),
+            if facts.counts.traces.len() == 1 { "trace" } else { "traces" },
+            processes(facts.counts.traces.len()),
             bytes(facts.counts.bytes),
             facts.folder
         );
+    }
+    if !facts.aggregations.is_empty() {
+        text.push('\n');
+        text.push_str(facts.aggregations);
     }
     text
 }

@@ -4,10 +4,9 @@
 
 mod common;
 
-use common::{Done, PROBE, Place, done, testdata};
+use common::{Done, Place, compiled, launched, testdata};
 use nt_trace::ntt::{Event, Trace};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 /// The kernels of `bench/kernels.cu`.
@@ -15,67 +14,26 @@ const KERNELS: u64 = 11;
 /// The harness launches each three times to warm up, and then as often as it is told.
 const LAUNCHES: u64 = 3 + 2;
 
-/// A library of this workspace, which cargo built beside this test as one of its dependencies.
-fn library(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let path = test.parent().unwrap().join(name);
-    assert!(path.exists(), "{} was not built", path.display());
-    path
-}
-
 /// `bench/harness.cpp`, compiled once.
 fn harness() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/harness.cpp");
-        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("harness");
-        let mut compiler = Command::new("g++");
-        compiler.args(["-O2", "-std=c++17", "-o"]).arg(&built).arg(source).arg("-ldl");
-        assert!(compiler.status().expect("g++ is needed to build bench/harness.cpp").success());
-        built
-    })
+    BUILT.get_or_init(|| compiled("g++", "../../bench/harness.cpp", &["-std=c++17"]))
 }
 
 /// A place with a driver in it.
 fn scene() -> Place {
-    let place = Place::new();
-    std::fs::create_dir(place.path("lib")).unwrap();
-    std::os::unix::fs::symlink(library("libnt_vgpu_cuda.so"), place.path("lib/libcuda.so.1")).unwrap();
+    let place = Place::with_driver();
     std::os::unix::fs::symlink(harness(), place.path("harness")).unwrap();
     std::os::unix::fs::symlink(testdata("nvcc/kernels.sm_90.ptx"), place.path("kernels.ptx")).unwrap();
     place
 }
 
-/// nt-run with the real hook, without an assembler but the one that `words` name.
 fn nt_run(place: &Place, words: &[&str]) -> Done {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nt-run"));
-    command
-        .current_dir(place.path("."))
-        .env("XDG_CACHE_HOME", place.path("cache"))
-        .env("LD_LIBRARY_PATH", place.path("lib"))
-        .env("NT_VGPU_LOG", place.path("driver.log"))
-        .env("PATH", "/usr/bin:/bin")
-        .env_remove("CUDA_HOME")
-        .env_remove("CUDA_PATH")
-        .args(["-p", PROBE, "--hook"])
-        .arg(library("libnt_hook.so"))
-        .args(words);
-    done(command.output().unwrap())
+    place.run_driver(words)
 }
 
 /// The harness on the kernels, small.
 const RUN: [&str; 5] = ["./harness", "kernels.ptx", "2", "all", "3"];
-
-/// What the driver was asked to launch: how often in all, and how often with a context block as the last parameter.
-fn launched(place: &Place) -> (u64, u64) {
-    let log = std::fs::read_to_string(place.path("driver.log")).unwrap_or_default();
-    let params: Vec<_> = log.lines().filter(|line| line.starts_with("launch ")).collect();
-    let twins = params.iter().filter(|line| {
-        // Two hexadecimal digits a byte; no parameter of these kernels has more than 8 bytes.
-        line.rsplit([',', '=']).next().is_some_and(|last| last.len() > 16)
-    });
-    (params.len() as u64, twins.count() as u64)
-}
 
 fn assert_ok(done: &Done, code: i32, headline: &str) {
     assert!(done.stderr.contains(headline), "{}", done.stderr);
@@ -110,7 +68,7 @@ fn every_launch_is_probed_and_collected() {
             }
             Event::Batch(batch) => {
                 assert_eq!(
-                    batch.table().unwrap().rows().count(),
+                    batch.records().unwrap().rows().count(),
                     0,
                     "a kernel that does not run writes nothing"
                 );

@@ -17,6 +17,7 @@ fn facts<'f>(entries: &'f Entries, counts: &'f Counts) -> Facts<'f> {
         alive: 0,
         entries,
         counts,
+        aggregations: "",
     }
 }
 
@@ -63,11 +64,11 @@ fn a_run_that_went_well() {
             ("fill".to_owned(), launches([4, 0, 0], "not selected")),
         ]
         .into(),
-        traces: 1,
+        traces: vec!["1.1.ntt".to_owned()],
         bytes: 12_400,
         ..Counts::default()
     };
-    let facts = facts(&entries, &counts);
+    let facts = Facts { aggregations: "@n: 7\n", ..facts(&entries, &counts) };
     assert_eq!(headline(&facts), "43 of 73 launches probed, 43 collected");
     assert_eq!(
         body(&facts),
@@ -76,7 +77,8 @@ fn a_run_that_went_well() {
         \x20 histogram        23       0          0             it uses the module's .global variable `bins`\n\
         \x20 saxpy            23      20         20   12 -> 16  2.4 ms, ptxas from the cache; 3 captured into a graph\n\
         \x20 1 other kernel was launched unprobed, 4 times: not selected\n\
-        \x20 trace.ntt holds the trace of 1 process (12.1 KiB); next: nt-map report trace.ntt\n"
+        \x20 trace.ntt holds the trace of 1 process (12.1 KiB); next: nt-map report trace.ntt\n\
+         \n@n: 7\n"
     );
 }
 

@@ -56,6 +56,35 @@ impl Place {
         command
     }
 
+    /// A place with a driver in it.
+    pub fn with_driver() -> Self {
+        let place = Place::new();
+        std::fs::create_dir(place.path("lib")).unwrap();
+        std::os::unix::fs::symlink(library("libnt_vgpu_cuda.so"), place.path("lib/libcuda.so.1")).unwrap();
+        place
+    }
+
+    /// nt-run with the real hook, and the driver of this place; without an assembler but one that is named.
+    pub fn driver_run(&self, probe: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nt-run"));
+        command
+            .current_dir(self.path("."))
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env("LD_LIBRARY_PATH", self.path("lib"))
+            .env("NT_VGPU_LOG", self.path("driver.log"))
+            .env("PATH", "/usr/bin:/bin")
+            .env_remove("CUDA_HOME")
+            .env_remove("CUDA_PATH")
+            .args(["-p", probe, "--hook"])
+            .arg(library("libnt_hook.so"));
+        command
+    }
+
+    /// Runs `words` so, with a probe that saves a record a warp.
+    pub fn run_driver(&self, words: &[&str]) -> Done {
+        done(self.driver_run(PROBE).args(words).output().unwrap())
+    }
+
     /// Runs `words` under nt-run.
     pub fn run(&self, words: &[&str]) -> Done {
         done(self.nt_run().args(words).output().unwrap())
@@ -68,6 +97,36 @@ pub fn done(output: Output) -> Done {
     // nt-run itself is never killed by what kills its command.
     assert_eq!(output.status.signal(), None);
     Done { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// A library of this workspace, which cargo built beside this test as one of its dependencies.
+pub fn library(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.parent().unwrap().join(name);
+    assert!(path.exists(), "{} was not built", path.display());
+    path
+}
+
+/// A program of C or C++, built of a source below this crate's folder.
+pub fn compiled(compiler: &str, source: &str, options: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.file_stem().unwrap());
+    let mut command = Command::new(compiler);
+    command.arg("-O2").args(options).arg("-o").arg(&built).arg(&source).arg("-ldl");
+    let built_well = command.status().is_ok_and(|status| status.success());
+    assert!(built_well, "{compiler} is needed to build {}", source.display());
+    built
+}
+
+/// What the driver was asked to launch: how often in all, and how often with a context block as the last parameter.
+pub fn launched(place: &Place) -> (u64, u64) {
+    let log = std::fs::read_to_string(place.path("driver.log")).unwrap_or_default();
+    let params: Vec<_> = log.lines().filter(|line| line.starts_with("launch ")).collect();
+    let twins = params.iter().filter(|line| {
+        // Two hexadecimal digits a byte; no parameter of the kernels here has more than 8 bytes.
+        line.rsplit([',', '=']).next().is_some_and(|last| last.len() > 16)
+    });
+    (params.len() as u64, twins.count() as u64)
 }
 
 /// A library of the system that does nothing when it is preloaded.
