@@ -5,11 +5,12 @@
 
 use crate::exec::asynchronous::Copy;
 use crate::exec::atomic::Atomic;
-use crate::exec::barrier::{Barrier, Mbarrier};
+use crate::exec::barrier::Barrier;
 use crate::exec::compare::Compare;
 use crate::exec::control::Call;
 use crate::exec::integer::Carry;
 use crate::exec::matrix::{Fragments, Mma};
+use crate::exec::mbarrier::Mbarrier;
 use crate::exec::memory::{Load, Store};
 use crate::exec::moves::{Pack, Unpack};
 use crate::exec::warp_ops::Exchange;

@@ -133,11 +133,11 @@ impl Program {
     pub fn initialise(&self, memory: &dyn Memory, globals: u64, constants: u64) -> Result<(), Refused> {
         for (segment, base) in [(&self.globals, globals), (&self.constants, constants)] {
             for (offset, content) in &segment.content {
-                memory.write(base + offset, content)?;
+                memory.write(base.wrapping_add(*offset), content)?;
             }
             for Fixup { offset, bytes, to, addend, is_generic } in &segment.fixups {
                 let address = match *to {
-                    Where::Global(at) => globals + at,
+                    Where::Global(at) => globals.wrapping_add(at),
                     Where::Const(at) if *is_generic => window::CONST + at,
                     Where::Shared(at) if *is_generic => window::SHARED + at,
                     Where::Const(at) | Where::Shared(at) | Where::Code(at) => at,
@@ -145,7 +145,7 @@ impl Program {
                 };
                 let address = address.wrapping_add_signed(*addend).to_le_bytes();
                 // At most the 8 bytes of a type that is no f128.
-                memory.write(base + offset, &address[..*bytes])?;
+                memory.write(base.wrapping_add(*offset), &address[..*bytes])?;
             }
         }
         Ok(())

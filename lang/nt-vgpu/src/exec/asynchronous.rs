@@ -4,8 +4,8 @@
 
 use crate::code::{Address, Op, Src};
 use crate::decode::{Decoded, Line, missing};
-use crate::exec::barrier;
-use crate::exec::memory::{AddressSpace, HINTS, SPACES, decode_address};
+use crate::exec::mbarrier;
+use crate::exec::spaces::{AddressSpace, HINTS, SPACES, decode_address};
 use crate::fault::{AccessError, Stop};
 use crate::machine::Machine;
 use crate::stats::{Space, lanes};
@@ -36,7 +36,7 @@ pub(crate) fn decode(line: &mut Line<'_, '_>) -> Decoded<Op> {
         return missing("this form of `cp`");
     }
     if line.flag(".mbarrier") {
-        return barrier::decode_copies_done(line);
+        return mbarrier::decode_copies_done(line);
     }
     let is_bulk = line.flag(".bulk");
     // Everything has been copied when a wait comes.
@@ -106,7 +106,7 @@ impl Copy {
             }
             let all = to[lane] | from[lane] | size;
             if !all.is_multiple_of(BULK) {
-                return Err(crate::exec::memory::refused(
+                return Err(crate::exec::spaces::refused(
                     lane,
                     to[lane] | from[lane],
                     size as usize,
@@ -114,7 +114,12 @@ impl Copy {
                 ));
             }
             for at in (0..size).step_by(BULK as usize) {
-                self.small(machine, warp, lane, [to[lane] + at, from[lane] + at, BULK, BULK])?;
+                self.small(
+                    machine,
+                    warp,
+                    lane,
+                    [to[lane].wrapping_add(at), from[lane].wrapping_add(at), BULK, BULK],
+                )?;
             }
             if let Some((space, told)) = told {
                 let (block, offset) = machine.shared_word(warp, lane, space, told[lane])?;

@@ -8,7 +8,7 @@ use crate::code::{Address, Dst, Op, Src};
 use crate::decode::{Decoded, Line, missing};
 use crate::exec::float::{add_f32, choose, double};
 use crate::exec::half::Half;
-use crate::exec::memory::{AddressSpace, HINTS, SPACES, decode_address};
+use crate::exec::spaces::{AddressSpace, HINTS, SPACES, decode_address};
 use crate::fault::Stop;
 use crate::machine::Machine;
 use crate::round::{Rounding, sum_to_odd};

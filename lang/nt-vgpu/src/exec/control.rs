@@ -206,7 +206,7 @@ impl Call {
             {
                 let at = |slice: &Slice| (warp.local[lane] + slice.offset) as usize;
                 let word =
-                    |slice: &Slice| crate::exec::memory::number(&warp.memory[lane][at(slice)..at(slice) + 8]);
+                    |slice: &Slice| crate::exec::spaces::number(&warp.memory[lane][at(slice)..at(slice) + 8]);
                 let (format, values, result) = (word(format), word(values), at(result));
                 let count = printf::print(machine, warp, lane, format, values)?;
                 warp.memory[lane][result..result + 4].copy_from_slice(&count.to_le_bytes());

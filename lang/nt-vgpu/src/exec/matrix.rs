@@ -11,7 +11,7 @@
 use crate::code::{Address, Dst, Op, Src};
 use crate::decode::{Decoded, Line, missing};
 use crate::exec::float::double;
-use crate::exec::memory::{AddressSpace, SPACES, decode_address};
+use crate::exec::spaces::{AddressSpace, SPACES, decode_address};
 use crate::fault::Stop;
 use crate::machine::Machine;
 use crate::round::{BF16, F16, narrow, widen};

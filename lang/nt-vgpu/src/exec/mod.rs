@@ -16,9 +16,11 @@ pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod logic;
 pub(crate) mod matrix;
+pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod moves;
 pub(crate) mod printf;
+pub(crate) mod spaces;
 pub(crate) mod warp_ops;
 
 use crate::code::Op;
@@ -59,7 +61,7 @@ pub(crate) fn decode(line: &mut Line<'_, '_>, targets: &Targets) -> Decoded<Op> 
         "activemask" => warp_ops::decode_active_mask(line),
         "shfl" | "vote" | "match" | "redux" | "elect" => warp_ops::decode(line),
         "bar" | "barrier" => barrier::decode(line),
-        "mbarrier" => barrier::decode_mbarrier(line),
+        "mbarrier" => mbarrier::decode(line),
         "cp" => asynchronous::decode(line),
         "ldmatrix" | "stmatrix" => matrix::decode_fragments(line),
         "mma" => matrix::decode(line),

@@ -4,7 +4,7 @@
 
 use crate::code::{Dst, Op, Src};
 use crate::decode::{Decoded, Line, missing, window};
-use crate::exec::memory::{RANK_SHIFT, rank_of};
+use crate::exec::spaces::{RANK_SHIFT, rank_of};
 use crate::machine::Machine;
 use crate::special::Special;
 use crate::stats::lanes;
@@ -139,7 +139,7 @@ fn cluster_address(line: &mut Line<'_, '_>) -> Decoded<Op> {
         // The address keeps its place in the block; the block becomes b.
         return line.two(ty, move |a, b| {
             let place = a.wrapping_sub(base) & mask(RANK_SHIFT);
-            base + ((b & 0xff) + 1 << RANK_SHIFT | place)
+            base + (((b & 0xff) + 1) << RANK_SHIFT | place)
         });
     }
     line.end(2)?;

@@ -4,7 +4,7 @@
 //!
 //! Source: CUDA C++ Programming Guide, "Formatted Output"; ISO C, section 7.23.6.1.
 
-use crate::exec::memory::{AddressSpace, number, refused};
+use crate::exec::spaces::{AddressSpace, number, refused};
 use crate::fault::{FaultKind, Stop};
 use crate::machine::Machine;
 use crate::warp::Warp;
@@ -104,8 +104,8 @@ impl Values<'_, '_> {
 
     /// The next value, of 4 or 8 bytes.
     fn value(&mut self, size: u64) -> Result<u64, Stop> {
-        let at = self.next.next_multiple_of(size);
-        self.next = at + size;
+        let at = self.next.wrapping_add(size - 1) & !(size - 1);
+        self.next = at.wrapping_add(size);
         self.count += 1;
         let mut bytes = [0; 8];
         let bytes = &mut bytes[..size as usize];
@@ -116,8 +116,8 @@ impl Values<'_, '_> {
     fn string(&self, address: u64) -> Result<Vec<u8>, Stop> {
         let mut all = Vec::new();
         let mut byte = [0];
-        for at in (address..).take(LONGEST) {
-            self.read(at, &mut byte)?;
+        for at in 0..LONGEST as u64 {
+            self.read(address.wrapping_add(at), &mut byte)?;
             if byte == [0] {
                 break;
             }

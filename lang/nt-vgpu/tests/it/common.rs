@@ -1,5 +1,4 @@
 //! What the tests of this crate share: reading a text, and a device with its memory.
-#![allow(dead_code, reason = "each test takes what it needs")]
 
 use nt_vgpu::{Arena, Failure, Fault, FaultKind, Launch, Memory, Options, Outcome, Program};
 
@@ -52,12 +51,12 @@ impl Device {
         ))
     }
 
-    pub(crate) fn run(&self, kernel: &str, launch: Launch<'_>) -> Result<Outcome, Failure> {
-        let launch = Launch { globals: self.globals, constants: self.constants, ..launch };
+    pub(crate) fn run(&self, kernel: &str, mut launch: Launch<'_>) -> Result<Outcome, Failure> {
+        (launch.globals, launch.constants) = (self.globals, self.constants);
         nt_vgpu::run(&self.program, kernel, launch, &self.memory, self.options.clone())
     }
 
-    /// Runs kernel `k` of [`Device::with_body`] for so many blocks of so many threads over so many words of 0.
+    /// The first of the statements is on line 8. Runs kernel `k` of [`Device::with_body`] for so many blocks of so many threads over so many words of 0.
     pub(crate) fn words(&mut self, blocks: u32, threads: u32, words: usize) -> Result<Vec<u32>, Failure> {
         let out = self.memory.allocate(words * 4);
         let params = out.to_le_bytes();

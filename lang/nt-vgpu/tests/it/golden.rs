@@ -161,8 +161,8 @@ fn values(letter: char) -> Vec<u64> {
                 1.1754943e-38,
                 65519.99,
                 65520.0,
-                1.000000059604644775390625,
-                1.00000005960464480,
+                1.0 + 1.0 / 16_777_216.0,
+                1.0 + 1.0 / 16_777_216.0,
                 0.1,
                 -1e300,
                 1e300,
@@ -248,8 +248,7 @@ impl Case {
         writeln!(text, "{}", self.statements).unwrap();
         let widen = match self.result {
             'p' => "selp.b64 %w, 1, 0, %p;",
-            'l' => "mov.b64 %w, %d;",
-            'd' => "mov.b64 %w, %d;",
+            'l' | 'd' => "mov.b64 %w, %d;",
             's' | 'h' | 'b' => "cvt.u64.u16 %w, %d;",
             'f' | 'e' => "mov.b32 %y, %d; cvt.u64.u32 %w, %y;",
             _ => "cvt.u64.u32 %w, %d;",

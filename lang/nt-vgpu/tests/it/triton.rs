@@ -32,7 +32,7 @@ fn widened(bytes: &[u8]) -> Vec<f32> {
         let bits = u32::from(u16::from_le_bytes([b[0], b[1]]));
         match bits & 0x7c00 {
             0 => (bits & 0x3ff) as f32 / (1 << 24) as f32 * if bits & 0x8000 == 0 { 1.0 } else { -1.0 },
-            _ => f32::from_bits((bits & 0x8000) << 16 | ((bits & 0x7fff) << 13) + (112 << 23)),
+            _ => f32::from_bits((bits & 0x8000) << 16 | (((bits & 0x7fff) << 13) + (112 << 23))),
         }
     };
     bytes.chunks_exact(2).map(one).collect()
