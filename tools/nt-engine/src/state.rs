@@ -3,14 +3,19 @@
 //! ```text
 //! .global .u32 count;             of a twin's own it would be another one: refused by name
 //! .const .f32 lut[256];           likewise: the host fills the original's
+//! .global .u64 ops[] = {add};     functions of the original module, which a twin must not call
+//! .texref t;                      bound by the host, in the original module alone
 //! .extern .func f;                defined by another module, to which no twin is linked
 //! .extern .func vprintf;          the driver's own
 //! .shared .f32 tile[1024];        exists once a block, in whichever module the kernel is
 //! ```
+//!
+//! A function that is called through a pointer was compiled for the module that the pointer comes from. Where pointers
+//! come from is not followed: a kernel that calls through one is refused.
 
 use crate::prepare::Refusal;
-use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::Module;
+use nt_ptx::{ModuleInfo, Variable};
 
 /// Functions that the driver links to any module.
 const OF_THE_DRIVER: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
@@ -24,11 +29,8 @@ pub(crate) fn may_be_twin(
     let reach = info.reach(&[function]);
     let variables = reach.variables.iter().filter_map(|&index| info.variables.get(index as usize));
     for variable in variables {
-        if !matches!(variable.space, ".shared" | ".param" | ".local") {
-            return Err(Refusal::input(format!(
-                "it uses the module's {} variable `{}`, of which a probed kernel would have a copy of its own",
-                variable.space, variable.name
-            )));
+        if let Some(reason) = unshared(module, info, variable) {
+            return Err(Refusal::input(reason));
         }
     }
     let functions = || reach.functions.iter().filter_map(|&index| module.functions.get(index as usize));
@@ -44,5 +46,33 @@ pub(crate) fn may_be_twin(
             format!("it calls `{name}`, which is in another module that it is linked to")
         }));
     }
-    Ok(())
+    if reach.indirect.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::input("it calls functions through pointers, which may be those of the original module"))
+}
+
+/// Why a variable that a kernel reaches keeps it from having a twin.
+fn unshared(module: &Module<'_>, info: &ModuleInfo<'_>, variable: &Variable<'_>) -> Option<String> {
+    let Variable { name, space, .. } = variable;
+    match *space {
+        ".shared" | ".param" | ".local" => return None,
+        ".texref" | ".surfref" | ".samplerref" | ".tex" => {
+            return Some(format!(
+                "it uses the {space} variable `{name}`, which is bound in the original module alone"
+            ));
+        }
+        _ => {}
+    }
+    let is_function = |name: &&str| info.functions.iter().any(|function| function.name == *name);
+    if let Some(function) = variable.names.iter().copied().find(is_function) {
+        return Some(format!("`{name}`, which it uses, holds the address of the function `{function}`"));
+    }
+    let declaration = module.items.get(variable.item as usize).map_or("", |item| module.at(item.span));
+    if declaration.contains(".managed") {
+        return Some(format!("it uses the managed variable `{name}`"));
+    }
+    Some(format!(
+        "it uses the module's {space} variable `{name}`, of which a probed kernel would have a copy of its own"
+    ))
 }

@@ -132,7 +132,26 @@ fn refusals_say_why_on_one_line() {
             ".texref t;\n.entry k() { .reg .f32 %f<5>; tex.1d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [t, {%f1}]; ret; }",
         ),
         90,
-        &["`t`"],
+        &[".texref variable `t`", "bound in the original module"],
+    );
+    let loads = ".entry k() { .reg .b64 %r<2>; ld.global.b64 %r1, [v]; ret; }";
+    check(
+        &module(&format!(".global .attribute(.managed) .u64 v;\n{loads}")),
+        90,
+        &["the managed variable `v`"],
+    );
+    check(
+        &module(&format!(".func f() {{ ret; }}\n.global .u64 v[1] = {{f}};\n{loads}")),
+        90,
+        &["`v`, which it uses, holds the address of the function `f`"],
+    );
+    check(
+        &module(
+            ".entry k(.param .u64 f) { .reg .b64 %f; ld.param.b64 %f, [f];\np: .callprototype _ ();\n\
+                 call %f, p; ret; }",
+        ),
+        90,
+        &["it calls functions through pointers"],
     );
     // Through a function that it calls.
     check(
