@@ -62,8 +62,8 @@ gpu: deps build ## On a machine with an NVIDIA GPU: known answers and costs
 	tests/gpu/run.sh
 
 .PHONY: corpora
-corpora: deps ## The committed PTX of testdata/ptx anew, through nvcc and Triton
-	@deps/install.sh deps/corpora.txt
+corpora: deps ## The committed PTX of testdata/ptx anew, through a dozen compilers that it fetches (2.9 GB)
+	@deps/folders.sh deps/corpora.txt
 	testdata/ptx/generate.sh
 
 .PHONY: install
