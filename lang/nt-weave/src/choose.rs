@@ -6,13 +6,17 @@
 //! * its own symbol is an operand, as for launches from the device: a caller that we do not see would not pass the
 //!   context (docs/injection.md);
 //! * a `kernel:exit` probe, and a function it calls holds `exit` or is not in the module, or it calls through a pointer,
-//!   so that lanes could leave past the probe.
+//!   so that lanes could leave past the probe;
+//! * a probe of instructions, and a function it calls has some, is not in the module, or is called through a pointer:
+//!   some would be left out without a word.
 
 use crate::Refused;
-use crate::sites::{Found, Point};
+use crate::bodies::Site;
+use crate::instructions::{Matcher, Wanted};
+use crate::sites::Point;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
-use nt_ir::program::{Program, Tracepoint};
+use nt_ir::program::{Placement, Program, Tracepoint};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::{Kind, Module};
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,13 +82,17 @@ pub(crate) fn kernels(module: &Module<'_>, chosen: &[usize]) -> impl Iterator<It
 
 /// Is there all in the program that can be woven?
 pub(crate) fn program(program: &Program) -> Result<(), Refused> {
-    let is_of_kernels =
-        |point: &Tracepoint| matches!(point, Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. });
-    let points = program.probes.iter().flat_map(|probe| &probe.points);
-    if points.into_iter().all(is_of_kernels) && program.tables.is_empty() {
+    let behind = |point: &Tracepoint| {
+        matches!(
+            point,
+            Tracepoint::Inst { placement: Placement::After, .. }
+                | Tracepoint::Ptx { placement: Placement::After, .. }
+        )
+    };
+    if !program.probes.iter().flat_map(|probe| &probe.points).any(behind) {
         return Ok(());
     }
-    let message = format!("`{}` probes instructions, or adds up, which is not woven yet", program.name);
+    let message = format!("`{}` probes behind instructions (`:after`), which is not woven yet", program.name);
     Err(Box::new(Diagnostic::error("not-yet", Span::at(0), message)))
 }
 
@@ -94,20 +102,26 @@ pub(crate) fn name(module: &Module<'_>, function: usize) -> String {
 }
 
 /// Which probes of the program want which points of this kernel.
-pub(crate) fn points(module: &Module<'_>, program: &Program, function: usize) -> Vec<Point> {
+pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: usize) -> Vec<Point<'p>> {
     let name = name(module, function);
     let wants = |kernel: &Option<String>| kernel.as_ref().is_none_or(|glob| glob_matches(glob, &name));
     let mut points = Vec::new();
     for (probe, code) in program.probes.iter().enumerate() {
-        let mut point = Point { probe, entry: false, exit: false };
+        let mut point = Point { probe, entry: false, wanted: Vec::new(), exit: false };
         for tracepoint in &code.points {
             match tracepoint {
                 Tracepoint::KernelEntry { kernel } => point.entry |= wants(kernel),
-                Tracepoint::KernelExit { kernel } => point.exit |= wants(kernel),
-                Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => {}
+                Tracepoint::KernelExit { kernel } if wants(kernel) => {
+                    point.exit = true;
+                    point.wanted.push(Wanted::Exit);
+                }
+                Tracepoint::KernelExit { .. } => {}
+                Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => {
+                    point.wanted.push(Wanted::Point(tracepoint));
+                }
             }
         }
-        if point.entry || point.exit {
+        if point.entry || !point.wanted.is_empty() {
             points.push(point);
         }
     }
@@ -165,7 +179,7 @@ pub(crate) fn kernel(
     module: &Module<'_>,
     info: &ModuleInfo<'_>,
     names: &Names<'_>,
-    points: &[Point],
+    points: &[Point<'_>],
     function: usize,
 ) -> Result<(), Refused> {
     let (Some(entry), Some(known)) = (module.functions.get(function), info.functions.get(function)) else {
@@ -192,6 +206,55 @@ pub(crate) fn kernel(
     }
     if points.iter().any(|point| point.exit) {
         leaves_in_sight(module, info, names, function)?;
+    }
+    Ok(())
+}
+
+/// Are all instructions that the probes mean in the kernel itself? A function that it calls is not woven yet, and to
+/// leave out some would be to count wrongly.
+pub(crate) fn instructions(
+    module: &Module<'_>,
+    info: &ModuleInfo<'_>,
+    names: &Names<'_>,
+    points: &[Point<'_>],
+    kernel: usize,
+) -> Result<(), Refused> {
+    let Some(entry) = module.functions.get(kernel) else { return Ok(()) };
+    if points.iter().flat_map(|point| &point.wanted).all(|wanted| *wanted == Wanted::Exit) {
+        return Ok(());
+    }
+    let refusal = |slug: &'static str, at: Span, label: String| {
+        let name = module.at(entry.name);
+        Diagnostic::error(slug, at, format!("instructions cannot be probed in `{name}`")).label(label).note(
+            "what is put into functions that kernels call is not supported yet, and part of a count is none",
+        )
+    };
+    for function in names.reached(info, kernel) {
+        let (Some(known), Some(callee)) = (info.functions.get(function), module.functions.get(function))
+        else {
+            continue;
+        };
+        let name = known.name;
+        if let Some(&call) = known.indirect_calls.first() {
+            let at = module.statements.get(call as usize).map_or(entry.name, |statement| statement.span);
+            return Err(Box::new(refusal("indirect-call", at, format!("`{name}` calls through a pointer"))));
+        }
+        if function != kernel
+            && let Some(at) = Matcher::new(module, info, function, points).first()?
+        {
+            let why = format!("it reaches `{name}`, which has such instructions");
+            return Err(Box::new(
+                refusal("site-in-callee", entry.name, why).note_at(at, "the first of them"),
+            ));
+        }
+        let is_defined =
+            names.all(name).iter().any(|&f| module.functions.get(f).is_some_and(|f| f.body.is_some()));
+        if !is_defined && !names.aliases.contains_key(name) && !is_of_the_system(name) {
+            let why = format!("it reaches `{name}`, which is not in this module");
+            return Err(Box::new(
+                refusal("unknown-callee", entry.name, why).note_at(callee.name, "declared here"),
+            ));
+        }
     }
     Ok(())
 }
@@ -244,10 +307,10 @@ fn leaves_in_sight(
 }
 
 /// Is the text before each site understood well enough to put something behind it?
-pub(crate) fn surroundings(module: &Module<'_>, function: usize, sites: &[Found]) -> Result<(), Refused> {
+pub(crate) fn surroundings(module: &Module<'_>, function: usize, sites: &[Site<'_>]) -> Result<(), Refused> {
     let Some(entry) = module.functions.get(function) else { return Ok(()) };
     let start = entry.body.as_ref().map_or(0, |body| body.statements.start);
-    for site in sites {
+    for Site { found: site, .. } in sites {
         let before = module.statements.get(start as usize..site.next as usize).unwrap_or(&[]);
         // Line marks belong to what follows them. Compilers write one or two in a row.
         let near = before.iter().rev().take(LINE_MARKS).find(|statement| statement.kind != Kind::Loc);
@@ -261,6 +324,9 @@ pub(crate) fn surroundings(module: &Module<'_>, function: usize, sites: &[Found]
             Some((at, Kind::Pragma(text))) if !is_block_pragma(module.at(text)) => {
                 (at, "this pragma may speak of the very next instruction, which would be an inserted one")
             }
+            Some((at, Kind::Label(_))) if is_before_pragma(module, site.next) => {
+                (at, "between this label and the pragma behind it nothing may stand")
+            }
             Some(_) => continue,
         };
         let name = module.at(entry.name);
@@ -268,6 +334,13 @@ pub(crate) fn surroundings(module: &Module<'_>, function: usize, sites: &[Found]
         return Err(Box::new(why.label(what)));
     }
     Ok(())
+}
+
+/// Does a pragma stand behind the place, but for line marks?
+fn is_before_pragma(module: &Module<'_>, next: u32) -> bool {
+    let behind = module.statements.get(next as usize..).unwrap_or(&[]);
+    let behind = behind.iter().take(LINE_MARKS).find(|statement| statement.kind != Kind::Loc);
+    behind.is_some_and(|statement| matches!(statement.kind, Kind::Pragma(_)))
 }
 
 /// More than this in a row nobody reads.
@@ -282,4 +355,9 @@ fn is_plain_directive(text: &str) -> bool {
 fn is_block_pragma(text: &str) -> bool {
     let text = text.trim_matches('"');
     matches!(text, "nounroll" | "enable_smem_spilling") || text.starts_with("frequency ")
+}
+
+/// A pragma that speaks of the next instruction, which a span goes before: `"used_bytes_mask 0xff"` (12.6).
+pub(crate) fn is_of_next(text: &str) -> bool {
+    text.trim_matches('"').starts_with("used_bytes_mask ")
 }

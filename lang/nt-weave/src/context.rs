@@ -11,6 +11,7 @@
 //! against what it fills in. Forward declarations of the same entry get the same edit, or ptxas finds "inconsistent
 //! prototypes". A kernel `.entry k {` without a list gets one behind its name.
 
+use crate::UsedTable;
 use crate::choose::Names;
 use nt_ir::layout::{Layout, Presence};
 use nt_ir::program::Program;
@@ -42,25 +43,27 @@ pub struct Slot {
 pub enum Fill {
     /// Always 0.
     Zero,
-    /// The device address of a map, by its index in [`crate::WovenKernel::maps`].
+    /// The device address of a map, by its index in [`crate::WovenKernel::maps`]; [`crate::WovenKernel::tables`] are
+    /// counted on behind them.
     Base(u32),
-    /// How many units that map has room for.
+    /// How many units that map or table has room for.
     Capacity(u32),
     /// The number of the launch.
     Launch,
 }
 
 impl Context {
-    /// The block for these maps.
+    /// The block for these maps and tables.
     pub(crate) fn lay_out(
         program: &Program,
         layouts: &[Layout],
         maps: &[usize],
+        tables: &[UsedTable],
         launch: bool,
         prefix: &str,
     ) -> Context {
         let mut fills = vec![Fill::Zero];
-        for number in (0..).take(maps.len()) {
+        for number in (0..).take(maps.len() + tables.len()) {
             fills.extend([Fill::Base(number), Fill::Capacity(number)]);
         }
         if launch {
@@ -70,10 +73,10 @@ impl Context {
             (0..).step_by(8).zip(fills).map(|(offset, fill)| Slot { offset, fill }).collect();
         let size = 8 * u32::try_from(slots.len()).unwrap_or(u32::MAX / 8);
 
-        let name = |map: u32| {
-            let map = maps.get(map as usize).and_then(|&map| program.maps.get(map));
-            map.map_or("", |map| map.name.as_str())
-        };
+        let map_names = maps.iter().filter_map(|&map| program.maps.get(map)).map(|map| map.name.clone());
+        let table_names = tables.iter().map(|table| format!("@{}", table.name));
+        let names: Vec<String> = map_names.chain(table_names).collect();
+        let name = |number: u32| names.get(number as usize).map_or("", String::as_str);
         let mut declaration = format!(".param .align 8 .b8 {prefix}ctx[{size}]/*nt:ctx prefix={prefix}");
         // Writing to a String cannot fail.
         for slot in &slots {
@@ -90,6 +93,9 @@ impl Context {
                 false => write!(declaration, " stride.{}={}", name(number), layout.stride),
                 true => write!(declaration, " columns.{}={}", name(number), widths(layout)),
             };
+        }
+        for (name, table) in names.iter().skip(maps.len()).zip(tables) {
+            let _ = write!(declaration, " stride.{name}={}", table.stride());
         }
         declaration.push_str("*/");
         Context { size, slots, declaration }

@@ -3,7 +3,7 @@
 //! ```text
 //! Module, ModuleInfo ─┐
 //! Prepared ───────────┼─> choose ─> sites ─> plan ─> context ─> emit ─> place ─> Woven
-//! chosen kernels ─────┘
+//! chosen kernels ─────┘      (instructions, bodies: which sites there are, and what a probe is at each)
 //! ```
 //!
 //! Each pass is a file, in that order. What comes out is the input with insertions and a few declared edits: take
@@ -14,13 +14,16 @@
 //! A kernel that cannot be probed is named with the reason and stays as it is; the others are woven all the same.
 //! Documented in `docs/injection.md`.
 
+mod bodies;
 mod choose;
 mod context;
 mod emit;
+mod instructions;
 mod place;
 mod plan;
 mod prune;
 mod sites;
+mod tables;
 
 use nt_diag::Diagnostic;
 use nt_ir::Prepared;
@@ -34,6 +37,7 @@ pub use context::{Fill, Slot};
 pub use nt_ir::glob_matches;
 pub use prune::prune;
 pub use sites::{Guard, Kind, Site, list_sites, list_sites_of};
+pub use tables::UsedTable;
 
 /// Why a kernel cannot be probed.
 type Refused = Box<Diagnostic>;
@@ -77,6 +81,8 @@ pub struct WovenKernel {
     pub slots: Vec<Slot>,
     /// The maps it saves to; [`Fill`] counts these.
     pub maps: Vec<UsedMap>,
+    /// The tables it adds to, which [`Fill`] counts on behind the maps.
+    pub tables: Vec<UsedTable>,
     /// Where something was put in.
     pub sites: Vec<Site>,
     /// Up to where the records are exact.
@@ -109,10 +115,28 @@ pub struct UsedMap {
     pub layout: Layout,
 }
 
+/// How a module is woven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Line and column of the kernel in the whole from which this module was cut: sites are told where they are there.
+    pub place: Option<(u32, u32)>,
+}
+
+/// [`weave_with`] no options.
+pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chosen: &[usize]) -> Woven {
+    weave_with(module, info, probe, chosen, Options::default())
+}
+
 /// Puts `probe` into the kernels of `chosen`, indices into [`Module::functions`]; order and repeats do not matter.
 ///
 /// The module must have been parsed and resolved without errors.
-pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chosen: &[usize]) -> Woven {
+pub fn weave_with(
+    module: &Module<'_>,
+    info: &ModuleInfo<'_>,
+    probe: &Prepared,
+    chosen: &[usize],
+    options: Options,
+) -> Woven {
     let mut woven = Woven::default();
     let mut edits = Edits::new();
     let mut needs = plan::Needs::default();
@@ -134,27 +158,34 @@ pub fn weave(module: &Module<'_>, info: &ModuleInfo<'_>, probe: &Prepared, chose
     let mut places = sites::Places::new(module.text);
     for function in choose::kernels(module, chosen) {
         let points = choose::points(module, &probe.program, function);
-        let found = sites::find(module, info, &points, function);
-        if found.is_empty() {
+        if points.is_empty() {
             continue;
         }
-        let done = choose::kernel(module, info, &names, &points, function).and_then(|()| {
-            choose::surroundings(module, function, &found)?;
-            let plan = plan::run(module, probe, &prefix, function, &found)?;
-            let spans = place::run(module, info, probe, &plan, function, &found, next_span)?;
-            Ok((plan, spans))
-        });
-        match done {
-            // Its probes match and have no effect: nothing to record in it.
-            Ok((_, spans)) if spans.numbers.is_empty() => {}
-            Ok((plan, spans)) => {
-                context::edit(module, &names, function, &plan.context, &mut edits);
-                edits.extend(spans.edits);
-                needs.add(&plan.needs);
-                next_span = spans.next;
-                let sites = sites::describe(module, &found, &spans.numbers, &files, &mut places);
-                woven.kernels.push(plan.into_kernel(module, probe, function, sites));
+        let mut one = || {
+            choose::instructions(module, info, &names, &points, function)?;
+            let mut found = sites::find(module, info, &points, function, &files, &mut places)?;
+            sites::move_to(module, function, options.place, &mut found);
+            let name = choose::name(module, function);
+            let closer = bodies::Closer::new(module, &probe.program, function, &name);
+            let (states, sites) = plan::keep(&probe.program, closer.run(found)?);
+            // Its probes match nothing, or have no effect: whatever else is wrong with the kernel is not their business.
+            if sites.is_empty() {
+                return Ok(None);
             }
+            choose::kernel(module, info, &names, &points, function)?;
+            choose::surroundings(module, function, &sites)?;
+            let plan = plan::run(module, probe, &prefix, function, &closer, states, sites)?;
+            let spans = place::run(module, info, probe, &plan, function, next_span)?;
+            next_span = spans.next;
+            context::edit(module, &names, function, &plan.context, &mut edits);
+            edits.extend(spans.edits);
+            needs.add(&plan.needs);
+            let sites = sites::describe(module, plan.sites.iter().map(|site| &site.found), &spans.numbers);
+            Ok(Some(plan.into_kernel(module, probe, function, sites)))
+        };
+        let done: Result<Option<WovenKernel>, Refused> = one();
+        match done {
+            Ok(kernel) => woven.kernels.extend(kernel),
             Err(why) => woven.refused.push((choose::name(module, function), *why)),
         }
     }

@@ -12,9 +12,10 @@
 //! where the program has states but nothing to do at the entry, that span has a number but is no site.
 
 use crate::Refused;
+use crate::bodies::Site;
 use crate::emit;
 use crate::plan::{Keep, Plan};
-use crate::sites::{Found, Kind, Point, find};
+use crate::sites::{Kind, entry};
 use nt_diag::Diagnostic;
 use nt_ir::Prepared;
 use nt_ptx::syntax::Module;
@@ -37,18 +38,17 @@ pub(crate) fn run(
     probe: &Prepared,
     plan: &Plan<'_>,
     function: usize,
-    sites: &[Found],
     first: u32,
 ) -> Result<Spans, Refused> {
+    let sites = &plan.sites;
     let mut spans = Spans { edits: Edits::new(), numbers: Vec::with_capacity(sites.len()), next: first };
     let has_states = plan.states.contains(&Keep::Register);
-    if has_states && sites.first().is_none_or(|site| site.kind != Kind::Entry) {
+    if has_states
+        && sites.first().is_none_or(|site| site.found.kind != Kind::Entry)
+        && let Some(found) = entry(module, info, function)
+    {
         // States must be set before anything runs, though no probe does.
-        let entry = find(module, info, &[Point { probe: 0, entry: true, exit: false }], function);
-        for mut site in entry {
-            site.probes.clear();
-            spans.place(module, probe, plan, function, &site)?;
-        }
+        spans.place(module, probe, plan, function, &Site { found, bodies: Vec::new() })?;
     }
     for (index, site) in sites.iter().enumerate() {
         let number = spans.place(module, probe, plan, function, site)?;
@@ -65,7 +65,7 @@ impl Spans {
         probe: &Prepared,
         plan: &Plan<'_>,
         function: usize,
-        site: &Found,
+        site: &Site<'_>,
     ) -> Result<Option<u32>, Refused> {
         let number = self.next;
         let text = emit::run(probe, plan, site, number).map_err(|why| {
@@ -81,7 +81,7 @@ impl Spans {
             return Ok(None);
         }
         self.next += 1;
-        self.edits.insert(site.offset, format!("/*nt:{number}{{*/{text}\n\t/*}}nt:{number}*/"));
+        self.edits.insert(site.found.offset, format!("/*nt:{number}{{*/{text}\n\t/*}}nt:{number}*/"));
         Ok(Some(number))
     }
 }

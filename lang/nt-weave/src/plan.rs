@@ -11,13 +11,13 @@
 //! raised, which alone changes no machine code; `.target` is what the code was made for and stays.
 
 use crate::Refused;
+use crate::bodies::{Closer, Site};
 use crate::context::{Context, Fill};
-use crate::emit::{SPECIAL_REGISTERS, live};
-use crate::sites::{self, Found};
-use crate::{Parameter, Raised, Site, UsedMap, WovenKernel};
+use crate::emit::{SPECIAL_REGISTERS, adds_up_lanes, live};
+use crate::{Parameter, Raised, UsedMap, UsedTable, WovenKernel, sites, tables};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::Prepared;
-use nt_ir::program::{Builtin, Op, Program, Unit};
+use nt_ir::program::{Builtin, Inst, Op, Program, Unit};
 use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Version};
 use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
 use nt_ptx::{Edits, TokenKind, identifiers_with_prefix};
@@ -26,14 +26,20 @@ use nt_ptx::{Edits, TokenKind, identifiers_with_prefix};
 pub(crate) struct Plan<'a> {
     /// What every name woven in begins with: `nt_`.
     pub(crate) prefix: &'a str,
-    /// How each state of the program is kept, by [`StateId`].
+    /// How each state of the program is kept, by `StateId`.
     pub(crate) states: Vec<Keep>,
+    /// Where something is put in, and what.
+    pub(crate) sites: Vec<Site<'a>>,
     /// The block that the kernel gets as its last parameter.
     pub(crate) context: Context,
     /// Indices into the program's maps, rising; [`Fill`] counts these.
     pub(crate) maps: Vec<usize>,
+    /// The tables, which [`Fill`] counts on behind the maps.
+    pub(crate) tables: Vec<UsedTable>,
     /// The block's size in threads, where `.reqntid` fixes it.
     pub(crate) block: Option<[u32; 3]>,
+    /// Does the target have `redux.sync`?
+    pub(crate) redux: bool,
     /// Least version and target.
     pub(crate) needs: Needs,
 }
@@ -90,44 +96,65 @@ fn begins_a_word(text: &str, prefix: &str) -> bool {
     })
 }
 
+/// How states are kept, and the sites at which something is done then.
+pub(crate) fn keep<'p>(program: &Program, mut sites: Vec<Site<'p>>) -> (Vec<Keep>, Vec<Site<'p>>) {
+    let states = keep_states(program, &sites);
+    let is_effect = |inst: &Inst| match inst.op {
+        Op::WriteState(state, _) => states.get(state.0 as usize) == Some(&Keep::Register),
+        _ => inst.op.is_effect(),
+    };
+    for site in &mut sites {
+        site.bodies.retain(|body| body.code.code.iter().any(is_effect));
+    }
+    sites.retain(|site| !site.bodies.is_empty());
+    (states, sites)
+}
+
 /// Plans one kernel, or says why it cannot be probed.
 pub(crate) fn run<'a>(
     module: &Module<'_>,
     probe: &Prepared,
     prefix: &'a str,
     function: usize,
-    sites: &[Found],
+    closer: &Closer<'_>,
+    states: Vec<Keep>,
+    mut sites: Vec<Site<'a>>,
 ) -> Result<Plan<'a>, Refused> {
     let program = &probe.program;
     let Some(entry) = module.functions.get(function) else {
         return Err(Box::new(Diagnostic::error("no-kernel", Span::at(0), "no such kernel")));
     };
-    let mut fired: Vec<usize> = sites.iter().flat_map(|site| site.probes.iter().copied()).collect();
-    fired.sort_unstable();
-    fired.dedup();
-
-    let states = keep_states(program, &fired);
-    let maps = used_maps(program, &fired);
-    let uses = uses(program, &fired, &states);
-    let context = Context::lay_out(program, &probe.layouts, &maps, uses.contains(&Builtin::Launch), prefix);
+    let tables = tables::number(closer, &mut sites)?;
+    let maps = used_maps(&sites);
+    let uses = uses(&sites, &states);
+    let context =
+        Context::lay_out(program, &probe.layouts, &maps, &tables, uses.contains(&Builtin::Launch), prefix);
 
     let mut needs = Needs::default();
     for (name, read) in uses.iter().filter_map(|&builtin| requirement(builtin)) {
         check_need(module, entry, &format!("`{name}`"), read, &mut needs)?;
     }
-    if sites.iter().any(|site| elects_by_mask(program, site)) {
+    if sites.iter().any(elects_by_mask) {
         let what = "`activemask`, which elects the lane that saves,";
+        check_need(module, entry, what, ACTIVEMASK, &mut needs)?;
+    }
+    let arch = module.arch().and_then(Arch::parse);
+    let redux = need(REDUX).is_some_and(|need| arch.is_some_and(|arch| need.allows(arch)));
+    if redux && sites.iter().any(|site| site.bodies.iter().any(|body| adds_up_lanes(program, &body.code))) {
+        let what = "`redux.sync`, which adds up the lanes of a warp,";
+        check_need(module, entry, what, REDUX, &mut needs)?;
         check_need(module, entry, what, ACTIVEMASK, &mut needs)?;
     }
     check_list(module, entry)?;
     check_parameters(module, entry, context.size, &mut needs)?;
     check_shadows(module, entry)?;
-    Ok(Plan { prefix, states, context, maps, block: required_block(module, entry), needs })
+    let block = required_block(module, entry);
+    Ok(Plan { prefix, states, sites, context, maps, tables, block, redux, needs })
 }
 
 /// How each state is kept: registers only for those that are both assigned and read here.
-fn keep_states(program: &Program, fired: &[usize]) -> Vec<Keep> {
-    let probes = || fired.iter().filter_map(|&probe| program.probes.get(probe));
+fn keep_states(program: &Program, sites: &[Site<'_>]) -> Vec<Keep> {
+    let probes = || sites.iter().flat_map(|site| &site.bodies).map(|body| &*body.code);
     let mut keep: Vec<Keep> = program.states.iter().map(|_| Keep::Nowhere).collect();
     let mut assigned = vec![false; keep.len()];
     for inst in probes().flat_map(|probe| &probe.code) {
@@ -161,12 +188,12 @@ fn keep_states(program: &Program, fired: &[usize]) -> Vec<Keep> {
     }
 }
 
-/// The maps that these probes save to, rising.
-fn used_maps(program: &Program, fired: &[usize]) -> Vec<usize> {
-    let mut maps: Vec<usize> = fired
+/// The maps that these sites save to, rising.
+fn used_maps(sites: &[Site<'_>]) -> Vec<usize> {
+    let mut maps: Vec<usize> = sites
         .iter()
-        .filter_map(|&probe| program.probes.get(probe))
-        .flat_map(|probe| &probe.code)
+        .flat_map(|site| &site.bodies)
+        .flat_map(|body| &body.code.code)
         .filter_map(|inst| match inst.op {
             Op::Save { map, .. } => Some(map.0 as usize),
             _ => None,
@@ -178,9 +205,13 @@ fn used_maps(program: &Program, fired: &[usize]) -> Vec<usize> {
 }
 
 /// The builtins that effects depend on, each once, rising.
-fn uses(program: &Program, fired: &[usize], states: &[Keep]) -> Vec<Builtin> {
+fn uses(sites: &[Site<'_>], states: &[Keep]) -> Vec<Builtin> {
     let mut uses = Vec::new();
-    for probe in fired.iter().filter_map(|&probe| program.probes.get(probe)) {
+    for probe in sites.iter().flat_map(|site| &site.bodies).map(|body| &*body.code) {
+        // Most code reads none, and what depends on it need not be known then.
+        if !probe.code.iter().any(|inst| matches!(inst.op, Op::Builtin(_))) {
+            continue;
+        }
         let live = live::mark(probe, states);
         for inst in &probe.code {
             let Op::Builtin(builtin) = inst.op else { continue };
@@ -220,13 +251,14 @@ fn requirement(builtin: Builtin) -> Option<(&'static str, &'static str)> {
 
 const ACTIVEMASK: &str = "activemask.b32";
 
+const REDUX: &str = "redux.sync";
+
 /// Does a span here read `activemask` to elect a lane?
-fn elects_by_mask(program: &Program, site: &Found) -> bool {
-    let saves = |op: &Op| matches!(op, Op::Save { .. });
-    site.probes.iter().filter_map(|&probe| program.probes.get(probe)).any(|probe| {
+fn elects_by_mask(site: &Site<'_>) -> bool {
+    site.bodies.iter().map(|body| &*body.code).any(|probe| {
         probe.unit == Unit::Warp
-            && (site.kind != sites::Kind::Entry || probe.predicate.is_some())
-            && probe.code.iter().any(|inst| saves(&inst.op))
+            && (site.found.kind != sites::Kind::Entry || probe.predicate.is_some())
+            && probe.code.iter().any(|inst| matches!(inst.op, Op::Save { .. } | Op::Aggregate { .. }))
     })
 }
 
@@ -366,7 +398,7 @@ impl Plan<'_> {
         module: &Module<'_>,
         probe: &Prepared,
         function: usize,
-        sites: Vec<Site>,
+        sites: Vec<sites::Site>,
     ) -> WovenKernel {
         let params = module.functions.get(function).map_or(&[][..], |entry| &entry.params);
         let used = |&map: &usize| {
@@ -386,6 +418,7 @@ impl Plan<'_> {
             context_size: self.context.size,
             slots: self.context.slots,
             maps: self.maps.iter().filter_map(used).collect(),
+            tables: self.tables,
             sites,
             limits: probe.program.limits.clone(),
             minimum_version: self.needs.version.max(module.version.map_or((0, 0), Version::pair)),

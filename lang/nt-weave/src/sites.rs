@@ -14,19 +14,27 @@
 //! ```
 //!
 //! `ret` and `exit` of an entry both end the lane. `trap` is no exit, and what follows an unconditional one is never
-//! run. A span goes before the guard of an instruction, behind labels, `.loc` and pragmas.
+//! run. A span goes before the guard of an instruction, behind labels, `.loc` and pragmas of blocks; a pragma that
+//! speaks of the very next instruction (`used_bytes_mask`) stays with it. Which instructions a probe means,
+//! `instructions.rs` tells.
 
+use crate::Refused;
+use crate::instructions::{self, Access, Wanted};
 use nt_diag::Span;
 use nt_ptx::ModuleInfo;
-use nt_ptx::syntax::{ItemKind, Kind as StatementKind, Module};
+use nt_ptx::opcode::{Class, Facts, Space};
+use nt_ptx::syntax::{Function, ItemKind, Kind as StatementKind, Module};
 use std::collections::BTreeMap;
 
 /// Which points of a kernel a probe wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Point {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Point<'p> {
     /// Index into the program's probes.
     pub(crate) probe: usize,
     pub(crate) entry: bool,
+    /// Before an instruction, by the order of its tracepoints.
+    pub(crate) wanted: Vec<Wanted<'p>>,
+    /// At the closing brace.
     pub(crate) exit: bool,
 }
 
@@ -42,10 +50,28 @@ pub(crate) struct Found {
     pub(crate) statement: Option<u32>,
     /// The guard of that instruction.
     pub(crate) guard: Option<Guard>,
-    /// Indices into the program's probes, in program order.
-    pub(crate) probes: Vec<usize>,
-    /// The last `.loc` before it in the kernel; at the entry, the first of all if no instruction precedes it.
-    loc: Option<Span>,
+    /// What is known of that instruction, if a probe of instructions runs here.
+    pub(crate) facts: Option<Facts>,
+    /// Its address and its size, as far as they are told by operands.
+    pub(crate) access: Access,
+    /// The probes that run here, in program order.
+    pub(crate) probes: Vec<Match>,
+    /// Line and column in the input, from 1.
+    pub(crate) position: (u32, u32),
+    /// Source file and line, where `.loc` tells.
+    pub(crate) source: Option<(String, u32)>,
+}
+
+/// A probe that runs at a site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Match {
+    /// Index into the program's probes.
+    pub(crate) probe: usize,
+    /// Is it the instruction that it asked for, and not that the kernel begins or ends?
+    pub(crate) of_instruction: bool,
+    /// Where the text does not say where an address leads: the body runs where it leads into one of these. Empty
+    /// where that is no question.
+    pub(crate) within: Vec<Space>,
 }
 
 /// What kind of point a site is.
@@ -53,16 +79,19 @@ pub(crate) struct Found {
 pub enum Kind {
     /// The kernel begins.
     Entry,
+    /// An instruction; `None` where no table knows it.
+    Instruction(Option<Class>),
     /// A lane leaves.
     Exit,
 }
 
 impl Kind {
-    /// The tracepoint as the probe language has it.
-    pub fn tracepoint(self) -> &'static str {
+    /// The tracepoint as the probe language has it: `kernel:entry`, `inst:load`.
+    pub fn tracepoint(self) -> String {
         match self {
-            Kind::Entry => "kernel:entry",
-            Kind::Exit => "kernel:exit",
+            Kind::Entry => "kernel:entry".to_owned(),
+            Kind::Instruction(class) => format!("inst:{}", class.map_or("*", Class::name)),
+            Kind::Exit => "kernel:exit".to_owned(),
         }
     }
 }
@@ -93,101 +122,137 @@ pub struct Site {
     pub source: Option<(String, u32)>,
     /// The guard of the instruction at it.
     pub guard: Option<Guard>,
+    /// How many bytes a lane moves there, where the text says it.
+    pub bytes: Option<u32>,
 }
 
 /// The sites of a kernel that the points ask for, in text order.
+///
+/// # Errors
+/// Whether an instruction is asked for cannot be told.
 pub(crate) fn find(
     module: &Module<'_>,
     info: &ModuleInfo<'_>,
-    points: &[Point],
+    points: &[Point<'_>],
     function: usize,
-) -> Vec<Found> {
-    let (Some(entry), Some(known)) = (module.functions.get(function), info.functions.get(function)) else {
-        return Vec::new();
+    files: &SourceFiles<'_>,
+    places: &mut Places<'_>,
+) -> Result<Vec<Found>, Refused> {
+    let Some(entry) = module.functions.get(function) else { return Ok(Vec::new()) };
+    let (Some(body), Some(known)) = (&entry.body, info.functions.get(function)) else {
+        return Ok(Vec::new());
     };
-    let Some(body) = &entry.body else { return Vec::new() };
-    let brace = body.span.end.saturating_sub(1);
-    let at_entry: Vec<usize> = points.iter().filter(|p| p.entry).map(|p| p.probe).collect();
-    let at_exit: Vec<usize> = points.iter().filter(|p| p.exit).map(|p| p.probe).collect();
+    let of_kernel = |probe| Match { probe, of_instruction: false, within: Vec::new() };
+    let source = |loc: Option<Span>| loc.and_then(|loc| files.place(module.at(loc)));
 
     let mut found = Vec::new();
-    if !at_entry.is_empty() {
-        let first = (known.first < body.statements.end).then_some(known.first);
-        let first = first.and_then(|first| module.statements.get(first as usize));
-        let offset = first.map_or(brace, |statement| statement.span.start);
-        let loc = first_loc(module, entry);
-        let next = known.first;
-        found.push(Found {
-            kind: Kind::Entry,
-            offset,
-            next,
-            statement: None,
-            guard: None,
-            probes: at_entry,
-            loc,
-        });
-    }
-    if at_exit.is_empty() {
-        return found;
+    if points.iter().any(|point| point.entry)
+        && let Some(mut site) = self::entry(module, info, function)
+    {
+        site.probes = points.iter().filter(|point| point.entry).map(|point| of_kernel(point.probe)).collect();
+        site.position = places.position(site.offset);
+        site.source = source(first_loc(module, entry));
+        found.push(site);
     }
 
-    let mut loc = None;
-    for (number, statement) in (body.statements.start..).zip(module.body(entry)) {
-        match statement.kind {
-            StatementKind::Loc => loc = Some(statement.span),
-            StatementKind::Instruction(instruction)
-                if matches!(module.opcode(&instruction).base, "ret" | "exit") =>
-            {
-                let guard = instruction.guard.map(|guard| Guard {
-                    register: module.at(guard.register).to_owned(),
-                    negated: guard.negated,
-                });
-                let (offset, next, statement) = (statement.span.start, number, Some(number));
-                found.push(Found {
-                    kind: Kind::Exit,
-                    offset,
-                    next,
-                    statement,
-                    guard,
-                    probes: at_exit.clone(),
-                    loc,
-                });
+    if points.iter().any(|point| !point.wanted.is_empty()) {
+        let matcher = instructions::Matcher::new(module, info, function, points);
+        let mut loc = None;
+        for (number, statement) in (body.statements.start..).zip(module.body(entry)) {
+            match statement.kind {
+                StatementKind::Loc => loc = Some(statement.span),
+                StatementKind::Instruction(instruction) => {
+                    if let Some(mut site) = matcher.at(number, statement, &instruction)? {
+                        site.position = places.position(statement.span.start);
+                        site.source = source(loc);
+                        found.push(site);
+                    }
+                }
+                _ => {}
             }
-            _ => {}
         }
     }
-    if known.end_reachable {
+
+    if known.end_reachable && points.iter().any(|point| point.exit) {
+        let offset = body.span.end.saturating_sub(1);
+        let last = module.body(entry).iter().rfind(|statement| statement.kind == StatementKind::Loc);
         found.push(Found {
             kind: Kind::Exit,
-            offset: brace,
+            offset,
             next: body.statements.end,
             statement: None,
             guard: None,
-            probes: at_exit,
-            loc,
+            facts: None,
+            access: Access::default(),
+            probes: points.iter().filter(|point| point.exit).map(|point| of_kernel(point.probe)).collect(),
+            position: places.position(offset),
+            source: source(last.map(|statement| statement.span)),
         });
     }
-    found
+    Ok(found)
 }
 
-/// All sites of a kernel, whatever a program asks for, for listings. The numbers count within the kernel.
+/// Moves the positions of a kernel's sites, which is at `place` in the whole that this module was cut from.
+pub(crate) fn move_to(module: &Module<'_>, function: usize, place: Option<(u32, u32)>, found: &mut [Found]) {
+    let (Some((line, column)), Some(kernel)) = (place, module.functions.get(function)) else { return };
+    let (here, here_column) = Places::new(module.text).position(kernel.span.start);
+    for site in found {
+        let (at, at_column) = &mut site.position;
+        if *at == here {
+            *at_column = (*at_column + column).saturating_sub(here_column);
+        }
+        *at = (*at + line).saturating_sub(here);
+    }
+}
+
+/// The place behind a kernel's leading declarations, at which no probe runs yet.
+pub(crate) fn entry(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Option<Found> {
+    let (body, known) = (module.functions.get(function)?.body.as_ref()?, info.functions.get(function)?);
+    let first = (known.first < body.statements.end).then_some(known.first);
+    let first = first.and_then(|first| module.statements.get(first as usize));
+    Some(Found {
+        kind: Kind::Entry,
+        offset: first.map_or(body.span.end.saturating_sub(1), |statement| statement.span.start),
+        next: known.first,
+        statement: None,
+        guard: None,
+        facts: None,
+        access: Access::default(),
+        probes: Vec::new(),
+        position: (0, 0),
+        source: None,
+    })
+}
+
+/// Where kernels begin and end, whatever a program asks for. The numbers count within the kernel.
 pub fn list_sites(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Vec<Site> {
-    list_sites_of(module, info, &[function]).pop().unwrap_or_default()
+    list_sites_of(module, info, &[function], false).pop().unwrap_or_default()
 }
 
-/// [`list_sites`] of several kernels, in one walk of the text if they come in its order.
-pub fn list_sites_of(module: &Module<'_>, info: &ModuleInfo<'_>, functions: &[usize]) -> Vec<Vec<Site>> {
+/// [`list_sites`] of several kernels, in one walk of the text if they come in its order; all reachable instructions
+/// among them if `instructions` is set.
+pub fn list_sites_of(
+    module: &Module<'_>,
+    info: &ModuleInfo<'_>,
+    functions: &[usize],
+    instructions: bool,
+) -> Vec<Vec<Site>> {
     let (files, mut places) = (SourceFiles::of(module), Places::new(module.text));
+    let mut wanted = vec![Wanted::Exit];
+    wanted.extend(instructions.then_some(Wanted::Any));
+    let point = Point { probe: 0, entry: true, wanted, exit: true };
     let mut list = |&function: &usize| {
-        let found = find(module, info, &[Point { probe: 0, entry: true, exit: true }], function);
+        let points = std::slice::from_ref(&point);
+        // What every instruction matches is never in doubt.
+        let found = find(module, info, points, function, &files, &mut places).unwrap_or_default();
         let numbers: Vec<(usize, u32)> = (0..).take(found.len()).zip(0..).collect();
-        describe(module, &found, &numbers, &files, &mut places)
+        describe(module, found.iter(), &numbers)
     };
     functions.iter().map(&mut list).collect()
 }
 
 /// The `.loc` of a kernel's first instruction.
-fn first_loc(module: &Module<'_>, entry: &nt_ptx::syntax::Function) -> Option<Span> {
+fn first_loc(module: &Module<'_>, entry: &Function) -> Option<Span> {
     let mut loc = None;
     for statement in module.body(entry) {
         match statement.kind {
@@ -200,22 +265,29 @@ fn first_loc(module: &Module<'_>, entry: &nt_ptx::syntax::Function) -> Option<Sp
 }
 
 /// What is told of those sites that have a span, given as index and number.
-pub(crate) fn describe(
+pub(crate) fn describe<'f>(
     module: &Module<'_>,
-    found: &[Found],
+    found: impl Iterator<Item = &'f Found>,
     numbers: &[(usize, u32)],
-    files: &SourceFiles<'_>,
-    places: &mut Places<'_>,
 ) -> Vec<Site> {
+    let found: Vec<&Found> = found.collect();
     let describe = |&(index, id): &(usize, u32)| {
         let site = found.get(index)?;
         let opcode = match site.statement.and_then(|at| module.statements.get(at as usize)).map(|s| s.kind) {
             Some(StatementKind::Instruction(instruction)) => module.at(instruction.opcode).to_owned(),
             _ => String::new(),
         };
-        let (line, column) = places.position(site.offset);
-        let source = site.loc.and_then(|loc| files.place(module.at(loc)));
-        Some(Site { id, kind: site.kind, opcode, line, column, source, guard: site.guard.clone() })
+        let (line, column) = site.position;
+        Some(Site {
+            id,
+            kind: site.kind,
+            opcode,
+            line,
+            column,
+            source: site.source.clone(),
+            guard: site.guard.clone(),
+            bytes: site.facts.as_ref().and_then(|facts| instructions::known_bytes(facts, &site.access)),
+        })
     };
     numbers.iter().filter_map(describe).collect()
 }

@@ -26,7 +26,8 @@ fn check(ptx: &str, expected: &[&str]) {
                 format!(" @{}{}", if g.negated { "!" } else { "" }, g.register)
             });
             let opcode = if site.opcode.is_empty() { String::new() } else { format!(" {}", site.opcode) };
-            let kind = site.kind.tracepoint().trim_start_matches("kernel:");
+            let kind = site.kind.tracepoint();
+            let kind = kind.trim_start_matches("kernel:");
             format!("{kind} {}:{}{guard}{opcode}", site.line, site.column)
         })
         .collect();

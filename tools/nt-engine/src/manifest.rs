@@ -21,6 +21,10 @@ pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
         // The weaver's indices are of the program that it was given.
         Some(ntm::Map::of(probe.program.maps.get(used.map)?, &used.layout))
     });
+    let tables = woven
+        .tables
+        .iter()
+        .filter_map(|used| Some(ntm::Table::of(probe.program.tables.get(used.table)?, used.cells.clone())));
     let mut limits = ntm::Limits::default();
     for limit in &woven.limits {
         match *limit {
@@ -34,7 +38,7 @@ pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
         params: params.collect(),
         context: ntm::Context { size: woven.context_size, slots: slots.collect() },
         maps: maps.collect(),
-        tables: Vec::new(),
+        tables: tables.collect(),
         pins: Vec::new(),
         constants: Vec::new(),
         sites: woven.sites.iter().map(site).collect(),
@@ -47,30 +51,11 @@ pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
 fn site(site: &Site) -> ntm::Site {
     ntm::Site {
         id: site.id,
-        kind: site.kind.tracepoint().to_owned(),
+        kind: site.kind.tracepoint(),
         opcode: site.opcode.clone(),
         line: site.line,
         column: site.column,
         file: site.source.as_ref().map(|(file, _)| file.clone()),
         source_line: site.source.as_ref().map(|&(_, line)| line),
-    }
-}
-
-/// Gives the sites of a kernel that was woven in a part of a module their places in the whole, where `whole` lists
-/// every place that a probe could be at. If the two do not go together, places stay as they are.
-pub(crate) fn take_places(kernel: &mut ntm::Kernel, whole: &[Site]) {
-    // A probe is at all places of a kind in a kernel, or at none.
-    let probed = |place: &&Site| kernel.sites.iter().any(|site| site.kind == place.kind.tracepoint());
-    let whole: Vec<&Site> = whole.iter().filter(probed).collect();
-    let same = kernel.sites.len() == whole.len()
-        && kernel
-            .sites
-            .iter()
-            .zip(&whole)
-            .all(|(part, whole)| part.opcode == whole.opcode && part.kind == whole.kind.tracepoint());
-    if same {
-        for (part, whole) in kernel.sites.iter_mut().zip(whole) {
-            (part.line, part.column) = (whole.line, whole.column);
-        }
     }
 }

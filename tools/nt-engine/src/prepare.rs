@@ -17,7 +17,7 @@ use crate::probe::Probe;
 use crate::state;
 use nt_diag::{Diagnostic, Found, Source, Span};
 use nt_ptx::ModuleInfo;
-use nt_ptx::syntax::Module;
+use nt_ptx::syntax::{Function, Module};
 use nt_trace::Manifest;
 use nt_wire::message::Twin;
 use std::time::{Duration, Instant};
@@ -132,10 +132,7 @@ pub(crate) fn run(
         return Err(Refusal::bug("prune", &violations(&report), files));
     }
 
-    let (woven, mut kernel) = weave(tools.probe, module, &original, kernel)?;
-    // Lines of sites are the image's, of which the pruned module is a part.
-    let sites = nt_weave::list_sites(module, info, function);
-    manifest::take_places(&mut kernel, &sites);
+    let (woven, mut kernel) = weave(tools.probe, module, &original, entry)?;
     let ours = started.elapsed();
 
     let started = Instant::now();
@@ -216,8 +213,9 @@ fn weave(
     probe: &Probe,
     whole: &Module<'_>,
     original: &str,
-    name: &str,
+    entry: &Function,
 ) -> Result<(String, nt_trace::ntm::Kernel), Refusal> {
+    let name = whole.at(entry.name);
     let bug = |pass, what: &str, woven: &str| {
         let files = vec![
             ("original.ptx", original.to_owned()),
@@ -232,7 +230,10 @@ fn weave(
     else {
         return Err(bug("prune", "the kernel is gone", ""));
     };
-    let woven = nt_weave::weave(&module, &info, &probe.prepared, &[function]);
+    // Lines of sites are the image's, of which the pruned module is a part.
+    let place = Source::new("", whole.text).position(entry.span.start);
+    let options = nt_weave::Options { place: Some((place.line, place.column)) };
+    let woven = nt_weave::weave_with(&module, &info, &probe.prepared, &[function], options);
     if let Some((_, why)) = woven.refused.first() {
         let mut why = why.clone();
         why.span = in_the_whole(whole, &module, why.span);

@@ -9,9 +9,9 @@
 //! ```
 
 use nt_ir::layout::Presence;
-use nt_ir::program::Limit;
+use nt_ir::program::{Key, Limit};
 use nt_ptx::syntax::Module;
-use nt_weave::{Fill, Site, UsedMap, Woven, WovenKernel};
+use nt_weave::{Fill, Site, UsedMap, UsedTable, Woven, WovenKernel};
 use std::fmt::Write;
 
 /// Context, maps, limits and sites of each kernel.
@@ -26,6 +26,9 @@ pub(crate) fn plan(module: &Module<'_>, woven: &Woven) -> String {
         let _ = writeln!(out, "  context: {} bytes,{}", kernel.context_size, slots(kernel));
         for map in &kernel.maps {
             let _ = writeln!(out, "  map {}: {}", map.name, layout(map));
+        }
+        for table in &kernel.tables {
+            let _ = writeln!(out, "  table @{}: {}", table.name, cells(table));
         }
         for limit in &kernel.limits {
             let Limit::LaunchCycles(cycles) = limit;
@@ -53,7 +56,10 @@ pub(crate) fn spans(woven: &Woven) -> String {
 }
 
 fn slots(kernel: &WovenKernel) -> String {
-    let name = |map: u32| kernel.maps.get(map as usize).map_or("?", |map| map.name.as_str());
+    let maps = kernel.maps.iter().map(|map| map.name.clone());
+    let names: Vec<String> =
+        maps.chain(kernel.tables.iter().map(|table| format!("@{}", table.name))).collect();
+    let name = |map: u32| names.get(map as usize).map_or("?", String::as_str);
     let mut out = String::new();
     for slot in &kernel.slots {
         let at = slot.offset;
@@ -85,6 +91,21 @@ fn layout(map: &UsedMap) -> String {
         Presence::Byte(slot) => write!(out, ", written if the byte @{} is 1", slot.offset),
     };
     out
+}
+
+fn cells(table: &UsedTable) -> String {
+    let keys: Vec<&str> = table
+        .keys
+        .iter()
+        .map(|key| match key {
+            Key::Site(key) => key.word(),
+            Key::Unit(unit) => unit.word(),
+            Key::Bounded(builtin) => builtin.word(),
+        })
+        .collect();
+    let unit = table.unit.map_or("multiprocessor", |unit| unit.word());
+    let (func, keys, count) = (table.func.word(), keys.join(", "), table.cells.len());
+    format!("{func} [{keys}], {count} cell{} a {unit}", if count == 1 { "" } else { "s" })
 }
 
 fn place(site: &Site) -> String {

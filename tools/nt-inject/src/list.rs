@@ -16,7 +16,7 @@ use std::fmt::Write;
 
 pub(crate) fn run(module: &Module<'_>, info: &ModuleInfo<'_>, kernels: &[usize]) -> String {
     let mut out = "kernel\ttracepoint\tsites\tplaces\tname\n".to_owned();
-    for (&kernel, sites) in kernels.iter().zip(list_sites_of(module, info, kernels)) {
+    for (&kernel, sites) in kernels.iter().zip(list_sites_of(module, info, kernels, false)) {
         let name = module.functions.get(kernel).map_or("", |function| module.at(function.name));
         for kind in [Kind::Entry, Kind::Exit] {
             let at: Vec<&Site> = sites.iter().filter(|site| site.kind == kind).collect();

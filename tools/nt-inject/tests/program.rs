@@ -98,7 +98,7 @@ fn kernels_are_chosen_by_either_name() {
 #[test]
 fn what_is_refused() {
     check(&[], MODULE, 2, &["no probe given"]);
-    check(&["-p", "block_shed"], MODULE, 2, &["did you mean `block_sched`"]);
+    check(&["-p", "block_shed"], MODULE, 4, &["did you mean `block_sched`"]);
     check(&["-e", "warp kernel:exit { x = 1; }"], MODULE, 1, &["<-e>:1:", "error"]);
     check(&["-p", "block_sched"], ".version 8.5\n.target sm_90\n.entry k( {\n", 1, &["<stdin>:3:"]);
     // A kernel of two cannot be probed: the other is woven.

@@ -21,6 +21,10 @@ pub(crate) enum Known {
     WarpInBlock,
     WarpsInBlock,
     Index(Unit),
+    /// The number of the multiprocessor, 64 bits.
+    Sm,
+    /// The address of the instruction at the site.
+    Address,
     /// The word of the context block at an offset.
     Context(u32),
     /// The mask of active lanes, of probe `p` under its predicate.
@@ -96,14 +100,14 @@ impl<'a> Span<'a> {
 
     /// A special register, read anew for each use: ptxas shares what is worth sharing, and takes more registers for
     /// texts that share first (block_sched on sm_90: +1.55 instead of +1.36).
-    fn special(&mut self, name: &str) -> Operand<'a> {
+    pub(super) fn special(&mut self, name: &str) -> Operand<'a> {
         let value = self.temp(Class::B32);
         self.line(format_args!("mov.u32 {value}, {name};"));
         value
     }
 
     /// What `make` makes, unless it is there.
-    fn once(&mut self, what: Known, make: impl FnOnce(&mut Self) -> Operand<'a>) -> Operand<'a> {
+    pub(super) fn once(&mut self, what: Known, make: impl FnOnce(&mut Self) -> Operand<'a>) -> Operand<'a> {
         if let Some((_, operand)) = self.known.iter().find(|(known, _)| *known == what) {
             return *operand;
         }
@@ -139,6 +143,17 @@ impl<'a> Span<'a> {
                 span.linear(block, threads, thread)
             }
         })
+    }
+
+    /// The index of whose cells a table has: a unit's, or without one the multiprocessor's.
+    pub(super) fn index_of(&mut self, unit: Option<Unit>) -> Operand<'a> {
+        match unit {
+            Some(unit) => self.index(unit),
+            None => self.once(Known::Sm, |span| {
+                let sm = span.special("%smid");
+                span.op(Class::B64, "cvt.u64.u32", &[sm])
+            }),
+        }
     }
 
     /// `block·n + i` in 64 bits.
@@ -264,7 +279,7 @@ impl<'a> Span<'a> {
         let elected = match unit {
             Unit::Thread => return Ok(None),
             // All lanes of the warp are here together, and lane 0 is among them.
-            Unit::Warp if self.site.kind == Kind::Entry && predicate.is_none() => {
+            Unit::Warp if self.site.found.kind == Kind::Entry && predicate.is_none() => {
                 let lane = self.special("%laneid");
                 self.op(Class::Pred, "setp.eq.u32", &[lane, Operand::word(0)])
             }
@@ -282,7 +297,7 @@ impl<'a> Span<'a> {
                     }
                 }
             }
-            Unit::Block if self.site.kind == Kind::Entry => {
+            Unit::Block if self.site.found.kind == Kind::Entry => {
                 let [x, y, z] = TID;
                 let (x, y, z) = (self.special(x), self.special(y), self.special(z));
                 let any = self.op(Class::B32, "or.b32", &[x, y]);

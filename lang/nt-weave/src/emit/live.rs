@@ -4,7 +4,7 @@ use super::operand::Operand;
 use crate::plan::Keep;
 use nt_ir::program::{Inst, Op, Probe, ValueId};
 
-/// Marks, by [`ValueId`], what the effects of a probe depend on: saves, and assignments of states that are kept.
+/// Marks, by [`ValueId`], what the effects of a probe depend on: saves, sums, and assignments of states that are kept.
 pub(crate) fn mark(probe: &Probe, states: &[Keep]) -> Vec<bool> {
     let mut roots = Vec::new();
     for inst in &probe.code {
@@ -13,6 +13,7 @@ pub(crate) fn mark(probe: &Probe, states: &[Keep]) -> Vec<bool> {
             Op::WriteState(state, value) if states.get(state.0 as usize) == Some(&Keep::Register) => {
                 roots.push(*value);
             }
+            Op::Aggregate { value, .. } => roots.extend(*value),
             _ => continue,
         }
         roots.extend(inst.guard);

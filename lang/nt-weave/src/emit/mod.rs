@@ -19,26 +19,31 @@
 //!
 //! Costs and alternatives were measured; `docs/injection.md` has the numbers.
 
+mod add;
 mod divide;
+mod effects;
 mod index;
+mod instruction;
 pub(crate) mod live;
 mod operand;
 mod ops;
 mod save;
 mod states;
 
+use crate::bodies::Site;
 use crate::plan::{Keep, Plan};
-use crate::sites::{Found, Kind};
+use crate::sites::{Guard, Kind};
 use nt_ir::Prepared;
 use nt_ir::program::{Inst, Probe, StateId, Type, ValueId};
 use operand::{Class, Operand};
 use std::fmt::Write;
 
+pub(crate) use add::adds_up_lanes;
 pub(crate) use index::SPECIAL_REGISTERS;
 
 /// The most instructions of a span and the most registers, states among them: far beyond any sensible probe, and
 /// within what the verifier reads.
-const MOST_STATEMENTS: usize = 8000;
+const MOST_STATEMENTS: usize = 4000;
 const MOST_REGISTERS: usize = 512;
 
 /// Why code cannot be emitted: said behind "kernel `k` cannot be probed: ".
@@ -48,7 +53,7 @@ pub(crate) type Refusal = String;
 struct Span<'a> {
     probe: &'a Prepared,
     plan: &'a Plan<'a>,
-    site: &'a Found,
+    site: &'a Site<'a>,
     /// The probes that run here, in order; the index into this is how the code below names them.
     probes: Vec<&'a Probe>,
     number: u32,
@@ -64,12 +69,22 @@ struct Span<'a> {
     computed: Vec<(usize, ValueId)>,
     /// What else is in registers: special registers, indices, elections.
     known: Vec<(index::Known, Operand<'a>)>,
+    /// What states are increased by, without being read first, by probe and instruction.
+    increases: Vec<Vec<Option<ValueId>>>,
+    /// The guard of the site, where effects stand under it one by one.
+    predicated: Option<&'a Guard>,
 }
 
 /// The text of the span at `site`, without its brackets; empty if there is nothing to do.
-pub(crate) fn run(probe: &Prepared, plan: &Plan<'_>, site: &Found, number: u32) -> Result<String, Refusal> {
-    let probes: Vec<&Probe> = site.probes.iter().filter_map(|&p| probe.program.probes.get(p)).collect();
+pub(crate) fn run(
+    probe: &Prepared,
+    plan: &Plan<'_>,
+    site: &Site<'_>,
+    number: u32,
+) -> Result<String, Refusal> {
+    let probes: Vec<&Probe> = site.bodies.iter().map(|body| &*body.code).collect();
     let values = probes.iter().map(|p| vec![None; p.values.len()]).collect();
+    let increases = probes.iter().map(|p| states::increases(p)).collect();
     let mut span = Span {
         probe,
         plan,
@@ -82,22 +97,31 @@ pub(crate) fn run(probe: &Prepared, plan: &Plan<'_>, site: &Found, number: u32) 
         values,
         computed: Vec::new(),
         known: Vec::new(),
+        increases,
+        predicated: None,
     };
 
     let end = span.label();
-    let guarded = span.branch_around(end);
+    let guarded = span.guard(end);
     span.read_clocks();
+    span.find_spaces()?;
     span.initialise_states();
     span.run_states()?;
-    span.save_all(end, guarded)?;
+    span.effects(end, guarded)?;
     span.finish()
 }
 
 impl<'a> Span<'a> {
-    /// `@!%p1 bra end` before what stands before `@%p1 ret`. ptxas makes predicated code of it; predicating each
-    /// instruction costs more (a predicated clock read becomes a plain read and a select).
-    fn branch_around(&mut self, end: u32) -> bool {
-        let Some(guard) = &self.site.guard else { return false };
+    /// `@!%p1 bra end` before what stands before `@%p1 ret`; true if it is put there. ptxas makes predicated code of it;
+    /// predicating each instruction costs more (a predicated clock read becomes a plain read and a select). Sums in
+    /// states alone are predicated one by one, since nothing else is computed for them.
+    fn guard(&mut self, end: u32) -> bool {
+        let site = self.site;
+        let Some(guard) = &site.found.guard else { return false };
+        if self.only_increases() {
+            self.predicated = Some(guard);
+            return false;
+        }
         let not = if guard.negated { "" } else { "!" };
         let register = &guard.register;
         let target = self.target(end);
@@ -117,7 +141,7 @@ impl<'a> Span<'a> {
         }
         let mut out = String::with_capacity(self.text.len() + 128);
         let prefix = self.plan.prefix;
-        if self.site.kind == Kind::Entry {
+        if self.site.found.kind == Kind::Entry {
             for (state, keep) in self.probe.program.states.iter().zip(&self.plan.states) {
                 if *keep == Keep::Register {
                     let ty = Class::of(state.ty).register_type();

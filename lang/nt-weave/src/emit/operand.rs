@@ -66,6 +66,8 @@ pub(crate) enum Operand<'a> {
     Temp { prefix: &'a str, class: Class, number: u32 },
     /// `%nt_s_start`: no temporary is called so.
     State { prefix: &'a str, name: &'a str, class: Class },
+    /// A register or variable of the program that the instruction at the site reads.
+    Program { name: &'a str },
     /// A constant of a type, extended to 64 bits by its sign.
     Number { ty: Type, bits: u64 },
 }
@@ -93,6 +95,7 @@ impl fmt::Display for Operand<'_> {
         match *self {
             Operand::Temp { prefix, class, number } => write!(f, "%{prefix}{}{number}", class.letter()),
             Operand::State { prefix, name, .. } => write!(f, "%{prefix}s_{name}"),
+            Operand::Program { name } => write!(f, "{name}"),
             // PTX ISA, 4.5: integers are 64 bits, floats are written by their bits.
             Operand::Number { ty: Type::F32, bits } => write!(f, "0f{bits:08X}"),
             Operand::Number { ty: Type::F64, bits } => write!(f, "0d{bits:016X}"),

@@ -13,7 +13,7 @@
 
 use super::operand::{Class, Operand};
 use super::{Refusal, Span};
-use nt_ir::program::{BinaryOp, CompareOp, Inst, Op, Type, UnaryOp, ValueId};
+use nt_ir::program::{self, BinaryOp, CompareOp, Inst, Op, Type, UnaryOp, ValueId};
 
 impl<'a> Span<'a> {
     /// The value of a pure instruction whose operands are there.
@@ -51,8 +51,10 @@ impl<'a> Span<'a> {
             Op::ReadState(_) | Op::WriteState(..) | Op::Save { .. } | Op::Aggregate { .. } => {
                 Err("its program reads a state too late".into())
             }
-            Op::Site(_) | Op::Operand(_) | Op::Has(_) | Op::Match { .. } => {
-                Err("probes that ask for parts of instructions are not woven yet".into())
+            Op::Operand(program::Operand::Addr) => self.address(),
+            Op::Operand(program::Operand::Bytes) => self.size(),
+            Op::Operand(program::Operand::Pred) | Op::Site(_) | Op::Has(_) | Op::Match { .. } => {
+                Err("its program asks for what the site was to decide".into())
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Saves: by whom, where to, in which stores.
+//! Saves: where to, and in which stores.
 //!
 //! ```text
 //!     @!%nt_p0 bra $nt_L1;                 not the elected lane
@@ -18,43 +18,17 @@
 //! kernels). Two stores of 8 bytes cost less than one of 16, which wants four registers in a row (+1.45 against +2.1).
 
 use super::operand::{Class, Operand};
-use super::{Refusal, Span, When};
+use super::{Refusal, Span};
 use crate::context::Fill;
 use nt_ir::layout::{Layout, Presence};
-use nt_ir::program::{MapId, Op, Type, Unit, ValueId};
-
-/// Saves that the same lanes do, at the same index.
-struct Region<'a> {
-    unit: Unit,
-    /// The probe that the guard is of; of the saves, if there is no guard, the first one's.
-    probe: usize,
-    /// Of which probe the lanes are those in which its predicate holds.
-    predicate: Option<(usize, ValueId)>,
-    /// `None` where the election has seen to it.
-    guard: Option<ValueId>,
-    saves: Vec<Save<'a>>,
-}
+use nt_ir::program::{MapId, Type, ValueId};
 
 /// One `save` of a probe.
 #[derive(Clone, Copy)]
-struct Save<'a> {
-    probe: usize,
-    map: MapId,
-    values: &'a [(u32, ValueId)],
-}
-
-impl Region<'_> {
-    /// May another save join?
-    fn takes(
-        &self,
-        unit: Unit,
-        probe: usize,
-        predicate: Option<(usize, ValueId)>,
-        guard: Option<ValueId>,
-    ) -> bool {
-        (self.unit, self.predicate, self.guard) == (unit, predicate, guard)
-            && (guard.is_none() || self.probe == probe)
-    }
+pub(super) struct Save<'a> {
+    pub(super) probe: usize,
+    pub(super) map: MapId,
+    pub(super) values: &'a [(u32, ValueId)],
 }
 
 /// A piece of a record: its place, its bytes, its value.
@@ -68,95 +42,13 @@ struct Piece<'a> {
 const WIDEST: u32 = 8;
 
 impl<'a> Span<'a> {
-    /// All saves of the span, in order. `end` is the label behind them, which is branched to already if `guarded`.
-    pub(super) fn save_all(&mut self, end: u32, guarded: bool) -> Result<(), Refusal> {
-        let regions = self.regions();
-        // All elections come before the first branch: behind it the lanes of a group may be apart for good, and each
-        // part would elect a lane of its own.
-        for region in &regions {
-            self.elected(region.unit, region.predicate)?;
-        }
-        let count = regions.len();
-        if 1 < count {
-            // What is computed behind one branch is not there behind the next.
-            for region in &regions {
-                self.index(region.unit);
-            }
-        }
-        let mut end_is_used = guarded;
-        for (number, region) in regions.into_iter().enumerate() {
-            let last = number + 1 == count;
-            let skip = if last { end } else { self.label() };
-            let used = self.save_region(&region, skip)?;
-            if last {
-                end_is_used |= used;
-            } else if used {
-                self.place_label(skip);
-            }
-        }
-        if end_is_used {
-            self.place_label(end);
-        }
-        Ok(())
-    }
-
-    /// The saves in order, those next to each other joined that share lanes and index.
-    fn regions(&self) -> Vec<Region<'a>> {
-        let mut regions: Vec<Region<'a>> = Vec::new();
-        for (p, &probe) in self.probes.iter().enumerate() {
-            for inst in &probe.code {
-                let Op::Save { map, values } = &inst.op else { continue };
-                let unit = self.probe.program.maps.get(map.0 as usize).map_or(probe.unit, |map| map.unit);
-                let predicate = probe.predicate.filter(|_| unit == Unit::Warp).map(|value| (p, value));
-                // A lane is elected among those in which the predicate holds.
-                let guard = inst.guard.filter(|&guard| Some((p, guard)) != predicate);
-                let save = Save { probe: p, map: *map, values };
-                match regions.last_mut() {
-                    Some(last) if last.takes(unit, p, predicate, guard) => last.saves.push(save),
-                    _ => regions.push(Region { unit, probe: p, predicate, guard, saves: vec![save] }),
-                }
-            }
-        }
-        regions
-    }
-
-    /// One region, with branches to `skip` by lanes that do not save; false if there are none of these.
-    fn save_region(&mut self, region: &Region<'a>, skip: u32) -> Result<bool, Refusal> {
-        let guard = match self.when(region.probe, region.guard)? {
-            When::Never => return Ok(false),
-            When::Always => None,
-            When::If(guard) => Some(guard),
-        };
-        let elected = self.elected(region.unit, region.predicate)?;
-        let target = self.target(skip);
-        for needed in elected.into_iter().chain(guard) {
-            self.line(format_args!("@!{needed} bra {target};"));
-        }
-
-        let mark = self.enter();
-        let index = self.index(region.unit);
-        let mut checked: Option<MapId> = None;
-        for &save in &region.saves {
-            let number = self.map_number(save.map)?;
-            if checked != Some(save.map) {
-                let capacity = self.context_word(Fill::Capacity(number))?;
-                let full = self.op(Class::Pred, "setp.ge.u64", &[index, capacity]);
-                self.line(format_args!("@{full} bra {target};"));
-                checked = Some(save.map);
-            }
-            self.save(save, number, index)?;
-        }
-        self.leave(mark);
-        Ok(true)
-    }
-
     /// How the context counts a map.
-    fn map_number(&self, map: MapId) -> Result<u32, Refusal> {
+    pub(super) fn map_number(&self, map: MapId) -> Result<u32, Refusal> {
         let number = self.plan.maps.iter().position(|&used| used == map.0 as usize);
         number.and_then(|n| u32::try_from(n).ok()).ok_or_else(|| "its context has no such map".into())
     }
 
-    fn save(&mut self, save: Save<'a>, number: u32, index: Operand<'a>) -> Result<(), Refusal> {
+    pub(super) fn save(&mut self, save: Save<'a>, number: u32, index: Operand<'a>) -> Result<(), Refusal> {
         let (p, map) = (save.probe, save.map.0 as usize);
         let (program, layouts) = (&self.probe.program, &self.probe.layouts);
         let (Some(declared), Some(layout)) = (program.maps.get(map), layouts.get(map)) else {
@@ -246,7 +138,7 @@ impl<'a> Span<'a> {
     /// `base + n·factor`. A shift and an addition where that does: ptxas then takes fewer registers than for one
     /// `mad.lo.u64` (block_sched over the eleven bench kernels on sm_80, sm_90 and sm_100: +1.64, +1.36 and +1.09
     /// instead of +1.91, +1.45 and +1.18).
-    fn scaled(&mut self, n: Operand<'a>, factor: u32, base: Operand<'a>) -> Operand<'a> {
+    pub(super) fn scaled(&mut self, n: Operand<'a>, factor: u32, base: Operand<'a>) -> Operand<'a> {
         match factor {
             1 => self.op(Class::B64, "add.u64", &[base, n]),
             _ if factor.is_power_of_two() => {

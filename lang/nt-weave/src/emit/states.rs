@@ -12,12 +12,13 @@ use super::operand::{Class, Operand};
 use super::{Refusal, Span, When};
 use crate::plan::Keep;
 use crate::sites::Kind;
-use nt_ir::program::{Builtin, Inst, Op, StateId, Type, ValueId};
+use nt_ir::program::{BinaryOp, Builtin, Inst, Op, Probe, StateId, Type, ValueId};
+use std::collections::BTreeMap;
 
 impl<'a> Span<'a> {
     /// The initial values of states, at the kernel's first span.
     pub(super) fn initialise_states(&mut self) {
-        if self.site.kind != Kind::Entry {
+        if self.site.found.kind != Kind::Entry {
             return;
         }
         for number in 0..self.plan.states.len() {
@@ -87,6 +88,8 @@ impl<'a> Span<'a> {
             let live = self.live(p);
             for (at, inst) in self.code(p).iter().enumerate() {
                 match inst.op {
+                    // What a state is increased by is added to it where it is.
+                    Op::ReadState(_) if self.is_increased(p, inst.result) => {}
                     Op::ReadState(state) => {
                         let Some(result) = inst.result.filter(|r| live.get(r.0 as usize) == Some(&true))
                         else {
@@ -95,7 +98,10 @@ impl<'a> Span<'a> {
                         let read = self.read_state(state, self.changes_after(p, at, state));
                         self.set(p, result, read);
                     }
-                    Op::WriteState(state, value) => self.write_state(p, inst, state, value)?,
+                    Op::WriteState(state, value) => match self.increase(p, at) {
+                        Some(by) => self.increase_state(p, inst, state, by)?,
+                        None => self.write_state(p, inst, state, value)?,
+                    },
                     Op::Builtin(Builtin::Active) => {
                         let Some(result) = inst.result.filter(|r| live.get(r.0 as usize) == Some(&true))
                         else {
@@ -151,10 +157,108 @@ impl<'a> Span<'a> {
         Ok(())
     }
 
+    /// What instruction `at` increases a state by, if it does only that.
+    fn increase(&self, p: usize, at: usize) -> Option<ValueId> {
+        self.increases.get(p)?.get(at).copied().flatten()
+    }
+
+    /// Is the value a state's, read for nothing but to increase it?
+    fn is_increased(&self, p: usize, read: Option<ValueId>) -> bool {
+        let code = self.code(p);
+        let sums = code.iter().enumerate().filter(|&(at, _)| self.increase(p, at).is_some());
+        let mut reads = sums.filter_map(|(_, inst)| match inst.op {
+            Op::WriteState(_, sum) => code.iter().find(|inst| inst.result == Some(sum)),
+            _ => None,
+        });
+        reads.any(|sum| matches!(sum.op, Op::Binary(_, a, b) if Some(a) == read || Some(b) == read))
+    }
+
+    /// `@%p1 add.u64 %nt_s_sync, %nt_s_sync, 16;`
+    fn increase_state(&mut self, p: usize, inst: &Inst, state: StateId, by: ValueId) -> Result<(), Refusal> {
+        if self.plan.states.get(state.0 as usize) != Some(&Keep::Register) {
+            return Ok(());
+        }
+        let guard = match (self.when(p, inst.guard)?, self.predicated) {
+            (When::Never, _) => return Ok(()),
+            (When::If(guard), _) => format!("@{guard} "),
+            (When::Always, Some(guard)) => {
+                format!("@{}{} ", if guard.negated { "!" } else { "" }, guard.register)
+            }
+            (When::Always, None) => String::new(),
+        };
+        self.demand(p, &[by])?;
+        let (register, by) = (self.state(state), self.value(p, by)?);
+        let ty = self.probe.program.states.get(state.0 as usize).map_or(Type::U64, |state| state.ty);
+        let opcode = if Class::of(ty) == Class::B64 { "add.u64" } else { "add.u32" };
+        self.line(format_args!("{guard}{opcode} {register}, {register}, {by};"));
+        Ok(())
+    }
+
+    /// Does nothing happen here but that states are increased by constants, everywhere?
+    pub(super) fn only_increases(&self) -> bool {
+        self.site.bodies.iter().all(|body| body.within.is_none())
+            && self.probes.iter().enumerate().all(|(p, probe)| {
+                probe.code.iter().enumerate().all(|(at, inst)| match inst.op {
+                    Op::WriteState(..) => inst.guard.is_none() && self.increase(p, at).is_some(),
+                    Op::Const(_) | Op::ReadState(_) | Op::Unary(..) | Op::Binary(..) | Op::Cast(_) => true,
+                    _ => false,
+                })
+            })
+    }
+
     /// Is the state assigned behind instruction `at` of probe `p`, in this span?
     fn changes_after(&self, p: usize, at: usize, state: StateId) -> bool {
         let writes = |inst: &Inst| matches!(inst.op, Op::WriteState(to, _) if to == state);
         let here = self.code(p).iter().skip(at + 1).any(writes);
         here || self.probes.iter().skip(p + 1).any(|probe| probe.code.iter().any(writes))
     }
+}
+
+/// For each instruction of a probe: if it assigns to a state the sum of itself and a value, and neither the sum nor the
+/// old state is used otherwise, that value.
+///
+/// ```text
+/// %0: u64 = state sync     %1: u64 = const 16     %2: u64 = add %0, %1     state sync = %2       by %1
+/// ```
+pub(super) fn increases(probe: &Probe) -> Vec<Option<ValueId>> {
+    let mut uses = vec![0u32; probe.values.len()];
+    let mut defined: Vec<Option<(usize, &Op)>> = vec![None; probe.values.len()];
+    for (at, inst) in probe.code.iter().enumerate() {
+        inst.op.operands().iter().chain(&inst.guard).chain(&probe.predicate).for_each(|value| {
+            if let Some(count) = uses.get_mut(value.0 as usize) {
+                *count += 1;
+            }
+        });
+        if let Some(slot) = inst.result.and_then(|value| defined.get_mut(value.0 as usize)) {
+            *slot = Some((at, &inst.op));
+        }
+    }
+    let alone = |value: ValueId| uses.get(value.0 as usize) == Some(&1);
+    let defined = |value: ValueId| defined.get(value.0 as usize).copied().flatten();
+    // When each state was last assigned.
+    let mut assigned: BTreeMap<StateId, usize> = BTreeMap::new();
+    let mut increases = vec![None; probe.code.len()];
+    for (at, inst) in probe.code.iter().enumerate() {
+        let Op::WriteState(state, sum) = inst.op else { continue };
+        let last = assigned.insert(state, at);
+        let is_wide =
+            probe.values.get(sum.0 as usize).is_some_and(|v| v.ty.is_integer() && 32 <= v.ty.bits());
+        let Some((_, &Op::Binary(BinaryOp::Add, a, b))) = defined(sum).filter(|_| alone(sum) && is_wide)
+        else {
+            continue;
+        };
+        let is_old = |value: ValueId| {
+            let read = matches!(defined(value), Some((read, Op::ReadState(s))) if *s == state && last.is_none_or(|last| last < read));
+            read && alone(value)
+        };
+        let by = match (is_old(a), is_old(b)) {
+            (true, false) => Some(b),
+            (false, true) => Some(a),
+            _ => None,
+        };
+        if let Some(slot) = increases.get_mut(at) {
+            *slot = by;
+        }
+    }
+    increases
 }

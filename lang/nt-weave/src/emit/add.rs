@@ -1,0 +1,135 @@
+//! Sums in tables: by whom, and how much.
+//!
+//! ```text
+//!     activemask.b32 %nt_r0;                        all lanes that leave here, by a thread probe
+//!     and.b32 %nt_r2, %nt_r1, 0x7ffffff;            their 64-bit counters in parts of which 32 fit 32 bits
+//!     redux.sync.add.u32 %nt_r3, %nt_r2, %nt_r0;
+//!     …
+//!     @!%nt_p0 bra $nt_L7;                          the lowest of them, and room for its block
+//!     red.global.add.u64 [%nt_d9], %nt_d8;
+//! ```
+//!
+//! Where all lanes add the same, they all do: ptxas elects one by itself and multiplies. It does not add up 64-bit values
+//! that differ, so that is done here where the target has `redux.sync` (sm_80), over exactly the lanes that stand here
+//! together; before it, every lane adds its own. No lane waits for another.
+
+use super::effects::Effect;
+use super::operand::{Class, Operand};
+use super::{Refusal, Span, When};
+use nt_ir::program::{Inst, Key, Op, Probe, Program, TableId, Type, Unit, ValueId};
+
+/// One sum in a table.
+#[derive(Clone, Copy)]
+pub(super) struct Add<'a> {
+    pub(super) probe: usize,
+    pub(super) table: TableId,
+    /// What each lane adds; `None` for 1.
+    pub(super) value: Option<ValueId>,
+    /// Where it happens, if not everywhere.
+    pub(super) guard: Option<ValueId>,
+    /// What all lanes add together, once that is known.
+    pub(super) total: Option<Operand<'a>>,
+}
+
+/// Does a probe add what differs from lane to lane to a cell that lanes share?
+pub(crate) fn adds_up_lanes(program: &Program, probe: &Probe) -> bool {
+    probe.code.iter().any(|inst| is_of_lanes(program, probe, inst))
+}
+
+/// Is this such a sum?
+pub(super) fn is_of_lanes(program: &Program, probe: &Probe, inst: &Inst) -> bool {
+    let Op::Aggregate { table, value: Some(value) } = inst.op else { return false };
+    let varies = probe.values.get(value.0 as usize).is_some_and(|value| !value.uniform);
+    let keys = program.tables.get(table.0 as usize).map_or(&[][..], |table| &table.keys);
+    probe.unit == Unit::Thread && varies && !keys.contains(&Key::Unit(Unit::Thread))
+}
+
+impl<'a> Span<'a> {
+    /// Adds up the lanes' values; gives the predicate of the lane that has to add the totals. The mask is read here,
+    /// so that nothing stands between it and the lanes' meeting.
+    pub(super) fn add_up(&mut self, effects: &mut [Effect<'a>]) -> Result<Operand<'a>, Refusal> {
+        let mut values = Vec::with_capacity(effects.len());
+        for effect in &*effects {
+            let Effect::Add(Add { probe, value: Some(value), guard, .. }) = *effect else { continue };
+            let zero = Operand::long(0);
+            let when = self.when(probe, guard)?;
+            self.demand(probe, &[value])?;
+            let value = self.value(probe, value)?;
+            let value = self.register(value, Type::U64);
+            values.push(match when {
+                When::Always => value,
+                When::Never => self.register(zero, Type::U64),
+                When::If(guard) => self.op(Class::B64, "selp.b64", &[value, zero, guard]),
+            });
+        }
+        let mask = self.op(Class::B32, "activemask.b32", &[]);
+        let mut totals = Vec::with_capacity(values.len());
+        for value in values {
+            totals.push(self.sum_of_lanes(value, mask));
+        }
+        for (effect, total) in effects.iter_mut().zip(totals) {
+            if let Effect::Add(add) = effect {
+                add.total = Some(total);
+            }
+        }
+        let below = self.special("%lanemask_lt");
+        let lower = self.op(Class::B32, "and.b32", &[below, mask]);
+        Ok(self.op(Class::Pred, "setp.eq.u32", &[lower, Operand::word(0)]))
+    }
+
+    /// The sum of a value of 64 bits over the lanes of a mask, modulo 2^64: in parts of 27, 27 and 10 bits, whose sums
+    /// over 32 lanes fit 32 bits.
+    fn sum_of_lanes(&mut self, value: Operand<'a>, mask: Operand<'a>) -> Operand<'a> {
+        const PART: u32 = 27;
+        let cut = Operand::word((1 << PART) - 1);
+        let low = self.op(Class::B32, "cvt.u32.u64", &[value]);
+        let low = self.op(Class::B32, "and.b32", &[low, cut]);
+        let middle = self.op(Class::B64, "shr.u64", &[value, Operand::word(PART)]);
+        let middle = self.op(Class::B32, "cvt.u32.u64", &[middle]);
+        let middle = self.op(Class::B32, "and.b32", &[middle, cut]);
+        let high = self.op(Class::B64, "shr.u64", &[value, Operand::word(2 * PART)]);
+        let high = self.op(Class::B32, "cvt.u32.u64", &[high]);
+        let [low, middle, high] =
+            [low, middle, high].map(|part| self.op(Class::B32, "redux.sync.add.u32", &[part, mask]));
+        let low = self.op(Class::B64, "cvt.u64.u32", &[low]);
+        let total = self.op(Class::B64, "mad.wide.u32", &[middle, Operand::word(1 << PART), low]);
+        let high = self.op(Class::B64, "cvt.u64.u32", &[high]);
+        let high = self.op(Class::B64, "shl.b64", &[high, Operand::word(2 * PART)]);
+        self.op(Class::B64, "add.u64", &[total, high])
+    }
+
+    /// How the context counts a table, bytes a unit of it takes, and where in them the cell of a site lies.
+    pub(super) fn cell(&self, probe: usize, table: TableId) -> Result<(u32, u32, u32), Refusal> {
+        let tables = &self.plan.tables;
+        let number = tables.iter().position(|used| used.table == table.0 as usize);
+        let body = self.site.bodies.get(probe);
+        let cell = body.and_then(|body| body.cells.iter().find(|(known, _)| *known == table));
+        let (Some(number), Some(&(_, cell))) = (number, cell) else {
+            return Err("its program adds to a table that it does not have".into());
+        };
+        let stride = tables.get(number).map_or(8, |table| table.stride());
+        let number = u32::try_from(self.plan.maps.len() + number).unwrap_or(u32::MAX);
+        Ok((number, stride, 8 * cell))
+    }
+
+    /// `@%nt_p0 red.global.add.u64 [%nt_d3+8], %nt_d1;`
+    pub(super) fn add(
+        &mut self,
+        add: Add<'a>,
+        address: Operand<'a>,
+        cell: u32,
+        under: &str,
+    ) -> Result<(), Refusal> {
+        let value = match (add.total, add.value) {
+            (Some(total), _) => total,
+            (None, None) => Operand::long(1),
+            (None, Some(value)) => {
+                self.demand(add.probe, &[value])?;
+                self.value(add.probe, value)?
+            }
+        };
+        let place = if cell == 0 { format!("[{address}]") } else { format!("[{address}+{cell}]") };
+        self.line(format_args!("{under}red.global.add.u64 {place}, {value};"));
+        Ok(())
+    }
+}

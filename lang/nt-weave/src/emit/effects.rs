@@ -1,0 +1,251 @@
+//! Effects on memory, in order: which lanes save and add, for which unit, and whether there is room for it.
+//!
+//! ```text
+//!     …                                       elections, and what lanes add up together: before any branch of ours
+//!     @!%nt_p0 bra $nt_L1;                    not the elected lane
+//!     …                                       %nt_d1 = index of the unit
+//!     setp.ge.u64 %nt_p1, %nt_d1, %nt_d2;     %nt_d2 = what its map has room for
+//!     @%nt_p1 bra $nt_L1;
+//!     …                                       saves and sums
+//! ```
+//!
+//! Lanes that do nothing jump over what saves need. A sum alone, in the middle of a kernel, stands under a predicate
+//! instead: it is one instruction, and a branch there would make the warp meet again.
+
+use super::add::{self, Add};
+use super::operand::{Class, Operand};
+use super::save::Save;
+use super::{Refusal, Span, When};
+use crate::context::Fill;
+use crate::sites::Kind;
+use nt_ir::program::{Key, Op, Unit, ValueId};
+
+/// Something that is done to memory.
+#[derive(Clone, Copy)]
+pub(super) enum Effect<'a> {
+    Save(Save<'a>),
+    Add(Add<'a>),
+}
+
+/// Effects of the same lanes, at the same index.
+struct Region<'a> {
+    lanes: Lanes<'a>,
+    /// Whose index it is; `None` for the multiprocessor's.
+    at: Option<Unit>,
+    /// The probe that the guard is of; of the effects, if there is no guard, the first one's.
+    probe: usize,
+    /// Of which probe the lanes are those in which its predicate holds.
+    predicate: Option<(usize, ValueId)>,
+    /// `None` where the election has seen to it.
+    guard: Option<ValueId>,
+    effects: Vec<Effect<'a>>,
+}
+
+/// Which lanes have an effect.
+#[derive(Clone, Copy, PartialEq)]
+enum Lanes<'a> {
+    /// Those that a probe of this unit elects.
+    Of(Unit),
+    /// One adds for all of them; which, once that is known.
+    Together(Option<Operand<'a>>),
+}
+
+impl<'a> Span<'a> {
+    /// All effects of the span. `end` is the label behind them, which is branched to already if `guarded`.
+    pub(super) fn effects(&mut self, end: u32, guarded: bool) -> Result<(), Refusal> {
+        let mut regions = self.regions()?;
+        // All elections come before the first branch: behind it the lanes of a group may be apart for good, and each
+        // part would elect a lane of its own.
+        for region in &mut regions {
+            match region.lanes {
+                Lanes::Of(unit) => {
+                    self.elected(unit, region.predicate)?;
+                }
+                Lanes::Together(_) => {
+                    let first = self.add_up(&mut region.effects)?;
+                    region.lanes = Lanes::Together(Some(first));
+                }
+            }
+        }
+        let count = regions.len();
+        if 1 < count {
+            // What is computed behind one branch is not there behind the next.
+            for region in &regions {
+                self.index_of(region.at);
+            }
+        }
+        let mut end_is_used = guarded;
+        for (number, region) in regions.into_iter().enumerate() {
+            let last = number + 1 == count;
+            let skip = if last { end } else { self.label() };
+            let used = match self.is_predicated(&region) {
+                true => self.predicated_region(&region)?,
+                false => self.region(&region, skip)?,
+            };
+            if last {
+                end_is_used |= used;
+            } else if used {
+                self.place_label(skip);
+            }
+        }
+        if end_is_used {
+            self.place_label(end);
+        }
+        Ok(())
+    }
+
+    /// The effects in order, those next to each other joined that share lanes and index.
+    fn regions(&self) -> Result<Vec<Region<'a>>, Refusal> {
+        let mut regions: Vec<Region<'a>> = Vec::new();
+        let program = &self.probe.program;
+        for (p, &probe) in self.probes.iter().enumerate() {
+            for inst in &probe.code {
+                let mut guard = inst.guard;
+                let (effect, at, lanes) = match &inst.op {
+                    Op::Save { map, values } => {
+                        let unit = program.maps.get(map.0 as usize).map_or(probe.unit, |map| map.unit);
+                        (Effect::Save(Save { probe: p, map: *map, values }), Some(unit), Lanes::Of(unit))
+                    }
+                    Op::Aggregate { table, value } => {
+                        let keys = program.tables.get(table.0 as usize).map_or(&[][..], |table| &table.keys);
+                        let at = keys.iter().find_map(|key| match key {
+                            Key::Unit(unit) => Some(*unit),
+                            Key::Site(_) | Key::Bounded(_) => None,
+                        });
+                        let together = self.plan.redux && add::is_of_lanes(program, probe, inst);
+                        let add = Add { probe: p, table: *table, value: *value, guard, total: None };
+                        if together {
+                            guard = None;
+                            (Effect::Add(add), at, Lanes::Together(None))
+                        } else {
+                            self.may_add(p, probe.unit)?;
+                            (Effect::Add(add), at, Lanes::Of(probe.unit))
+                        }
+                    }
+                    _ => continue,
+                };
+                let predicate =
+                    probe.predicate.filter(|_| lanes == Lanes::Of(Unit::Warp)).map(|value| (p, value));
+                // A lane is elected among those in which the predicate holds.
+                let guard = guard.filter(|&guard| Some((p, guard)) != predicate);
+                match regions.last_mut() {
+                    Some(last)
+                        if (last.lanes, last.at, last.predicate, last.guard)
+                            == (lanes, at, predicate, guard)
+                            && (guard.is_none() || last.probe == p) =>
+                    {
+                        last.effects.push(effect);
+                    }
+                    _ => {
+                        regions.push(Region { lanes, at, probe: p, predicate, guard, effects: vec![effect] })
+                    }
+                }
+            }
+        }
+        Ok(regions)
+    }
+
+    /// A warp that leaves in parts elects a lane of each part: the last record stands, but each would add.
+    fn may_add(&self, p: usize, unit: Unit) -> Result<(), Refusal> {
+        let of_instruction = self.site.bodies.get(p).is_some_and(|body| body.of_instruction);
+        if unit == Unit::Warp && self.site.found.kind == Kind::Exit && !of_instruction {
+            return Err(
+                "a `warp` probe at `kernel:exit` that adds up must know the last lanes to leave, which is \
+                        not supported yet; use a thread probe"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Is it sums alone, in the middle of a kernel?
+    fn is_predicated(&self, region: &Region<'_>) -> bool {
+        matches!(self.site.found.kind, Kind::Instruction(_))
+            && matches!(region.lanes, Lanes::Of(_))
+            && region.effects.iter().all(|effect| matches!(effect, Effect::Add(_)))
+    }
+
+    /// One region, with branches to `skip` by lanes that have no effect; false if there are none of these.
+    fn region(&mut self, region: &Region<'a>, skip: u32) -> Result<bool, Refusal> {
+        let guard = match self.when(region.probe, region.guard)? {
+            When::Never => return Ok(false),
+            When::Always => None,
+            When::If(guard) => Some(guard),
+        };
+        let elected = match region.lanes {
+            Lanes::Of(unit) => self.elected(unit, region.predicate)?,
+            Lanes::Together(first) => first,
+        };
+        let target = self.target(skip);
+        for needed in elected.into_iter().chain(guard) {
+            self.line(format_args!("@!{needed} bra {target};"));
+        }
+
+        let mark = self.enter();
+        let index = self.index_of(region.at);
+        let mut checked: Option<u32> = None;
+        for &effect in &region.effects {
+            let number = self.number(effect)?;
+            if checked != Some(number) {
+                let capacity = self.context_word(Fill::Capacity(number))?;
+                let full = self.op(Class::Pred, "setp.ge.u64", &[index, capacity]);
+                self.line(format_args!("@{full} bra {target};"));
+                checked = Some(number);
+            }
+            match effect {
+                Effect::Save(save) => self.save(save, number, index)?,
+                Effect::Add(add) => {
+                    let (address, cell) = self.cell_address(add, index)?;
+                    self.add(add, address, cell, "")?;
+                }
+            }
+        }
+        self.leave(mark);
+        Ok(true)
+    }
+
+    /// The same for sums alone, each under a predicate.
+    fn predicated_region(&mut self, region: &Region<'a>) -> Result<bool, Refusal> {
+        let guard = match self.when(region.probe, region.guard)? {
+            When::Never => return Ok(false),
+            When::Always => None,
+            When::If(guard) => Some(guard),
+        };
+        let elected = match region.lanes {
+            Lanes::Of(unit) => self.elected(unit, region.predicate)?,
+            Lanes::Together(first) => first,
+        };
+        let needed = match (elected, guard) {
+            (Some(elected), Some(guard)) => Some(self.op(Class::Pred, "and.pred", &[elected, guard])),
+            (one, other) => one.or(other),
+        };
+        let index = self.index_of(region.at);
+        for &effect in &region.effects {
+            let Effect::Add(add) = effect else { continue };
+            let number = self.number(effect)?;
+            let capacity = self.context_word(Fill::Capacity(number))?;
+            let has_room = match needed {
+                None => self.op(Class::Pred, "setp.lt.u64", &[index, capacity]),
+                Some(needed) => self.op(Class::Pred, "setp.lt.and.u64", &[index, capacity, needed]),
+            };
+            let (address, cell) = self.cell_address(add, index)?;
+            self.add(add, address, cell, &format!("@{has_room} "))?;
+        }
+        Ok(false)
+    }
+
+    /// How the context counts the map or table.
+    fn number(&self, effect: Effect<'a>) -> Result<u32, Refusal> {
+        match effect {
+            Effect::Save(save) => self.map_number(save.map),
+            Effect::Add(add) => self.cell(add.probe, add.table).map(|(number, ..)| number),
+        }
+    }
+
+    /// Where the cells of a unit lie, and where among them that of the site.
+    fn cell_address(&mut self, add: Add<'a>, index: Operand<'a>) -> Result<(Operand<'a>, u32), Refusal> {
+        let (number, stride, cell) = self.cell(add.probe, add.table)?;
+        let base = self.context_word(Fill::Base(number))?;
+        Ok((self.scaled(index, stride, base), cell))
+    }
+}
