@@ -38,7 +38,9 @@ impl Case {
                     case.faults.push((number, severity, message.trim().to_owned()));
                 }
             }
-            let Some(comment) = line.trim_start().strip_prefix("//").or_else(|| line.trim_start().strip_prefix('#')) else {
+            let Some(comment) =
+                line.trim_start().strip_prefix("//").or_else(|| line.trim_start().strip_prefix('#'))
+            else {
                 continue;
             };
             let comment = comment.trim();

@@ -35,7 +35,9 @@ pub(crate) fn expected_faults(case: &Case, file: &Path, printed: &Printed) -> an
         let Some(rest) = line.strip_prefix(&*name).and_then(|rest| rest.strip_prefix(':')) else { continue };
         let mut parts = rest.splitn(3, ':');
         let (Some(line), Some(_), Some(rest)) = (parts.next(), parts.next(), parts.next()) else { continue };
-        let (Ok(line), Some((severity, message))) = (line.parse(), rest.trim_start().split_once(": ")) else { continue };
+        let (Ok(line), Some((severity, message))) = (line.parse(), rest.trim_start().split_once(": ")) else {
+            continue;
+        };
         told.push((line, severity, message));
     }
     for (line, severity, message) in &case.faults {
@@ -45,7 +47,8 @@ pub(crate) fn expected_faults(case: &Case, file: &Path, printed: &Printed) -> an
         );
     }
     for (line, severity, message) in told {
-        let expected = case.faults.iter().any(|f| f.0 == line && f.1 == severity && message.contains(f.2.as_str()));
+        let expected =
+            case.faults.iter().any(|f| f.0 == line && f.1 == severity && message.contains(f.2.as_str()));
         ensure!(expected || severity != "error", "line {line}: not expected: `{severity}: {message}`");
     }
     Ok(())
@@ -71,7 +74,12 @@ fn assemble(text: &str) -> anyhow::Result<Verdict> {
     let folder = tempfile::tempdir()?;
     let input = folder.path().join("k.ptx");
     std::fs::write(&input, text)?;
-    let done = Command::new(ptxas).arg(format!("-arch={arch}")).arg(&input).arg("-o").arg(folder.path().join("k.cubin")).output()?;
+    let done = Command::new(ptxas)
+        .arg(format!("-arch={arch}"))
+        .arg(&input)
+        .arg("-o")
+        .arg(folder.path().join("k.cubin"))
+        .output()?;
     let words = [done.stdout, done.stderr].concat();
     Ok(if done.status.success() {
         Verdict::Accepted

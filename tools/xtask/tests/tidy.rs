@@ -39,8 +39,19 @@ const BEHIND: [(&str, &[&str]); 9] = [
 
 /// What the code of `lang/` does not name: files, processes, streams, the environment, and the crates of programs.
 const NO_WORDS: [&str; 13] = [
-    "std::fs", "std::io::", "std::process", "std::env", "std::net", "std::os", "println!", "eprintln!", "print!(",
-    "anyhow", "clap", "dbg!", "std::thread",
+    "std::fs",
+    "std::io::",
+    "std::process",
+    "std::env",
+    "std::net",
+    "std::os",
+    "println!",
+    "eprintln!",
+    "print!(",
+    "anyhow",
+    "clap",
+    "dbg!",
+    "std::thread",
 ];
 
 fn root() -> PathBuf {
@@ -48,7 +59,8 @@ fn root() -> PathBuf {
 }
 
 fn crates(folder: &str) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = std::fs::read_dir(root().join(folder)).unwrap().map(|e| e.unwrap().path()).collect();
+    let mut all: Vec<PathBuf> =
+        std::fs::read_dir(root().join(folder)).unwrap().map(|e| e.unwrap().path()).collect();
     all.retain(|path| path.join("Cargo.toml").exists());
     all.sort();
     all
@@ -83,7 +95,9 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut all = Vec::new();
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name() {
         let path = entry.unwrap().into_path();
-        if path.extension().is_some_and(|e| e == "rs") && !path.components().any(|c| c.as_os_str() == "target") {
+        if path.extension().is_some_and(|e| e == "rs")
+            && !path.components().any(|c| c.as_os_str() == "target")
+        {
             let text = std::fs::read_to_string(&path).unwrap();
             all.push((path, text));
         }
@@ -94,7 +108,11 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
 /// The lines of a source before its tests, without comments.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let end = text.find("#[cfg(test)]").unwrap_or(text.len());
-    text[..end].lines().enumerate().map(|(i, line)| (i + 1, line)).filter(|(_, l)| !l.trim_start().starts_with("//"))
+    text[..end]
+        .lines()
+        .enumerate()
+        .map(|(i, line)| (i + 1, line))
+        .filter(|(_, l)| !l.trim_start().starts_with("//"))
 }
 
 fn fail_if(faults: &str) {
@@ -205,7 +223,8 @@ fn unsafe_stands_only_where_the_docs_list_it() {
     for path in crates("lang").into_iter().chain(crates("tools")) {
         for (file, text) in sources(&path.join("src")) {
             let here = file.strip_prefix(root()).unwrap().display().to_string();
-            let uses = code(&text).any(|(_, l)| l.contains("unsafe ") || l.contains("unsafe(") || l.contains("unsafe_code"));
+            let uses = code(&text)
+                .any(|(_, l)| l.contains("unsafe ") || l.contains("unsafe(") || l.contains("unsafe_code"));
             let told = listed.contains(&format!("`{here}`"));
             if uses && !told {
                 writeln!(faults, "{here}: uses unsafe and docs/unsafe.md does not say why").unwrap();
