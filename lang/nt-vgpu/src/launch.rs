@@ -69,7 +69,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { seed: None, max_steps: 1 << 34, sms: 4 }
+        Options { seed: None, max_steps: 1 << 32, sms: 4 }
     }
 }
 

@@ -109,6 +109,15 @@ impl Program {
         &self.places
     }
 
+    /// The instruction that a statement of the module is, as an index into [`Program::places`].
+    pub fn instruction(&self, statement: u32) -> Option<usize> {
+        // In text order, closing braces counting as what follows their body.
+        let first = self.places.partition_point(|place| place.statement < statement);
+        let same =
+            self.places.iter().enumerate().skip(first).take_while(|(_, place)| place.statement == statement);
+        same.filter(|(_, place)| &*place.opcode != "}").map(|(index, _)| index).next()
+    }
+
     /// The instructions that would end a launch as not executed, with the reason, in text order.
     pub fn missing(&self) -> impl Iterator<Item = (&Place, &str)> {
         self.code.iter().zip(&self.places).filter_map(|(instruction, place)| match &instruction.op {

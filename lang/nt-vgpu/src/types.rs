@@ -24,6 +24,8 @@ pub(crate) enum Type {
     FloatPair,
     /// `.bf16x2`
     BfloatPair,
+    /// `.f32x2`
+    SinglePair,
     /// `.pred`
     Predicate,
 }
@@ -51,6 +53,7 @@ impl Type {
             ".tf32" => Type::Tfloat,
             ".f16x2" => Type::FloatPair,
             ".bf16x2" => Type::BfloatPair,
+            ".f32x2" => Type::SinglePair,
             ".pred" => Type::Predicate,
             _ => return None,
         })
@@ -62,6 +65,7 @@ impl Type {
             Type::Bits(n) | Type::Unsigned(n) | Type::Signed(n) | Type::Float(n) => n,
             Type::Bfloat => 16,
             Type::Tfloat | Type::FloatPair | Type::BfloatPair => 32,
+            Type::SinglePair => 64,
             Type::Predicate => 1,
         }
     }

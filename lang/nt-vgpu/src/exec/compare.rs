@@ -60,7 +60,7 @@ impl Relation {
 
 /// The order of two slots read as a type.
 fn order(ty: Type, ftz: bool) -> Decoded<impl Fn(u64, u64) -> Option<Ordering> + Send + Sync> {
-    if matches!(ty, Type::Predicate | Type::FloatPair | Type::BfloatPair | Type::Tfloat) {
+    if !(ty.is_integer() || matches!(ty, Type::Float(_) | Type::Bfloat)) {
         return missing(format!("a comparison of {ty:?}"));
     }
     let bits = ty.bits();

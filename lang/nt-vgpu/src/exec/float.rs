@@ -13,7 +13,7 @@
 use crate::code::{One, Op, Two};
 use crate::decode::{Decoded, Line, missing};
 use crate::round::{self, F32, Rounding, quotient_to_odd, root_to_odd, sum_to_odd};
-use crate::types::Type;
+use crate::types::{Type, mask};
 
 /// What stands behind an opcode.
 #[derive(Debug, Clone, Copy)]
@@ -108,12 +108,49 @@ enum Operation {
     Two(Two),
 }
 
+/// An operation on f32 as one on both halves of a register.
+fn paired(op: Op) -> Op {
+    let halves = |slot: u64| [slot & mask(32), slot >> 32];
+    match op {
+        Op::Two(f, dst, sources) => {
+            let both = move |a, b| {
+                let ([a, a_high], [b, b_high]) = (halves(a), halves(b));
+                f(a_high, b_high) << 32 | f(a, b)
+            };
+            Op::Two(Box::new(both), dst, sources)
+        }
+        Op::Three(f, dst, sources) => {
+            let both = move |a, b, c| {
+                let ([a, a_high], [b, b_high], [c, c_high]) = (halves(a), halves(b), halves(c));
+                f(a_high, b_high, c_high) << 32 | f(a, b, c)
+            };
+            Op::Three(Box::new(both), dst, sources)
+        }
+        other => other,
+    }
+}
+
 fn arithmetic(line: &mut Line<'_, '_>) -> Decoded<Op> {
     let m = Modifiers::of(line);
     let mode = m.rounding.unwrap_or(Rounding::Nearest);
     let ty = line.ty()?;
     let is_fused = matches!(line.base, "fma" | "mad");
-    match (ty, mode) {
+    if ty == Type::SinglePair {
+        return scalar(line, m, mode, ty, Type::Float(32), is_fused).map(paired);
+    }
+    scalar(line, m, mode, ty, ty, is_fused)
+}
+
+/// The operation on one number of type `of`, in registers of type `ty`.
+fn scalar(
+    line: &mut Line<'_, '_>,
+    m: Modifiers,
+    mode: Rounding,
+    ty: Type,
+    of: Type,
+    is_fused: bool,
+) -> Decoded<Op> {
+    match (of, mode) {
         (Type::Float(32), Rounding::Nearest) if is_fused => line.three([ty; 3], move |a, b, c| {
             let (a, b, c) = (m.input(a), m.input(b), m.input(c));
             m.output_of(a.mul_add(b, c), || sum_to_odd(f64::from(a) * f64::from(b), f64::from(c), mode))
@@ -286,7 +323,7 @@ fn extreme(line: &mut Line<'_, '_>) -> Decoded<Op> {
     let ty = line.ty()?;
     match ty {
         Type::Float(32) if signs == magnitudes && !m.sat && m.rounding.is_none() => {
-            let f = m.two(move |a, b| {
+            let of_two = m.two(move |a, b| {
                 let (x, y) = if magnitudes { (a.abs(), b.abs()) } else { (a, b) };
                 // Every f32 is an f64, and comes back as itself.
                 let chosen = choose(f64::from(x), f64::from(y), is_max, nan_wins) as f32;
@@ -295,7 +332,10 @@ fn extreme(line: &mut Line<'_, '_>) -> Decoded<Op> {
                     false => chosen,
                 }
             });
-            finish(line, ty, Operation::Two(f))
+            if line.operands.len() == 4 && !signs {
+                return line.three([ty; 3], move |a, b, c| of_two(of_two(a, b), c));
+            }
+            finish(line, ty, Operation::Two(of_two))
         }
         Type::Float(64) if !nan_wins && !signs && !magnitudes && !m.ftz => line
             .two(ty, move |a, b| double(choose(f64::from_bits(a), f64::from_bits(b), is_max, false), [b, a])),

@@ -36,7 +36,7 @@ pub(crate) fn decode(line: &mut Line<'_, '_>, targets: &Targets) -> Decoded<Op> 
         "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max" => match line
             .first_ty()
         {
-            Some(Type::Float(32 | 64)) => float::decode(line),
+            Some(Type::Float(32 | 64) | Type::SinglePair) => float::decode(line),
             Some(Type::Float(_) | Type::Bfloat | Type::FloatPair | Type::BfloatPair) => half::decode(line),
             _ => integer::decode(line),
         },

@@ -9,6 +9,7 @@
 mod common;
 mod corpora;
 mod features;
+mod forms;
 mod golden;
 mod hostile;
 mod kernels;
