@@ -16,8 +16,8 @@ const MOST_THREADS: u64 = 1024;
 const MOST_SHARED: u64 = 227 * 1024;
 /// Blocks of a cluster, non-portable sizes included.
 const MOST_BLOCKS_OF_CLUSTER: u64 = 16;
-/// Blocks that a cooperative launch can have.
-const MOST_TOGETHER: u64 = 4096;
+/// Blocks of a cooperative launch that an SM can hold.
+const MOST_TOGETHER: u64 = 32;
 
 /// What a kernel is launched with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl<'a> Grid<'a> {
             let given = launch.params.len();
             return refuse(format!("`{name}`: {given} bytes of parameters, needs {}", kernel.param_bytes));
         }
-        if launch.cooperative && volume(launch.grid) > MOST_TOGETHER {
+        if launch.cooperative && volume(launch.grid) > MOST_TOGETHER * u64::from(options.sms) {
             return refuse(format!("`{name}`: too many blocks for a cooperative launch"));
         }
         Ok(Grid { program, kernel, launch, options, cluster })

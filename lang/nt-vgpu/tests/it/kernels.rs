@@ -1,22 +1,11 @@
 //! The eleven kernels of `bench/`, compiled by nvcc, give what an H200 gives (`bench/checksums.tsv`): bit by bit where
 //! that file says so, else close to sums in f64. Inputs, sizes and launches are those of `bench/harness.cpp`.
 
-use nt_vgpu::{Arena, Launch, Options, Outcome, Program};
+use crate::common::{load, read};
+use nt_vgpu::{Arena, Launch, Options, Outcome};
 
 const SHRINK: u32 = 4;
 const SMS: u32 = 4;
-
-fn read(path: &str) -> String {
-    let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
-}
-
-fn load(text: &str) -> Program {
-    let (module, mut found) = nt_ptx::parse(text);
-    let info = nt_ptx::resolve(&module, &mut found);
-    assert!(!found.has_errors(), "{found:?}");
-    Program::load(&module, &info).unwrap_or_else(|found| panic!("{found:?}"))
-}
 
 /// The harness's numbers.
 struct Lcg(u32);
