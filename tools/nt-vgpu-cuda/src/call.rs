@@ -35,6 +35,9 @@ pub(crate) const CAPTURE_UNSUPPORTED: Code = 900;
 /// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 pub(crate) const CAPTURE_INVALIDATED: Code = 901;
 
+/// CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+pub(crate) const CAPTURE_IMPLICIT: Code = 906;
+
 /// What a call's body returns.
 pub(crate) type Answer = Result<(), Code>;
 

@@ -8,7 +8,7 @@ use crate::call::{
     INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, Objects, bring_up, calls, forget_after_fork, lock, put,
     shut_down,
 };
-use crate::settings::multiprocessors;
+use crate::settings::{clock_khz, multiprocessors};
 use crate::{Opaque, health, module, stream};
 
 /// A context. It holds a byte, so that each has an address of its own.
@@ -90,7 +90,7 @@ fn attribute(number: c_int) -> Option<c_int> {
         6 | 7 => 65_535, // grid y, z
         8 => 49_152,     // shared memory a block
         10 => 32,        // lanes a warp
-        13 => 1_980_000, // SM clock, kHz
+        13 => c_int::try_from(clock_khz()).unwrap_or(c_int::MAX),
         16 => c_int::try_from(multiprocessors()).unwrap_or(c_int::MAX),
         36 => 2_619_000, // memory clock, kHz
         39 => 2048,      // threads a multiprocessor

@@ -101,6 +101,7 @@ fn launch(function: Opaque, shape: &Shape, pointers: *mut Opaque, extra: *mut Op
     if plan().idle {
         return Ok(());
     }
+    stream::forbid_implicit(shape.stream)?;
     let stream = stream::get(shape.stream)?;
     health::check(stream.context)?;
     let function = module::function(function, stream.context)?;

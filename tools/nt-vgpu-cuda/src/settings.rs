@@ -49,6 +49,11 @@ pub(crate) fn multiprocessors() -> u32 {
     settings().map_or(AS_SM_90, |settings| settings.sms)
 }
 
+/// How fast `%clock` counts at most. Executing, it counts instructions, of which no processor interprets more.
+pub(crate) fn clock_khz() -> u32 {
+    if settings().is_some() { 100_000 } else { 1_980_000 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::call::{
-    CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, Objects, calls, lock,
-    put,
+    CAPTURE_IMPLICIT, CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED, INVALID_VALUE, NOT_READY, NOT_SUPPORTED,
+    Objects, calls, lock, put,
 };
 use crate::context::{current, need_current};
 use crate::plan::plan;
@@ -128,6 +128,35 @@ pub(crate) fn forbid_under_capture(forbidden: Forbidden) -> Result<(), Code> {
     Ok(())
 }
 
+/// Handles that mean the stream that all blocking ones are ordered with.
+fn is_legacy(stream: Opaque) -> bool {
+    stream as usize <= 1
+}
+
+/// The streams under capture that the current context's legacy stream is ordered with.
+fn captured_with_legacy() -> Result<Vec<Arc<Stream>>, Code> {
+    if !CAPTURING.load(Ordering::Acquire) {
+        return Ok(Vec::new());
+    }
+    let mut streams = of_context(need_current()?);
+    streams.retain(|stream| !stream.non_blocking && stream.captured());
+    Ok(streams)
+}
+
+/// Whatever is asked of the legacy stream while one that it is ordered with is captured fails and breaks the capture,
+/// in every mode.
+pub(crate) fn forbid_implicit(stream: Opaque) -> Result<(), Code> {
+    if !is_legacy(stream) {
+        return Ok(());
+    }
+    let captured = captured_with_legacy()?;
+    for stream in &captured {
+        stream.capture.store(2, Ordering::Release);
+        log::line(|| format!("broken-capture {}", std::process::id()));
+    }
+    if captured.is_empty() { Ok(()) } else { Err(CAPTURE_IMPLICIT) }
+}
+
 fn write_value(on: Opaque, address: u64, value: u64) -> Result<(), Code> {
     if plan().no_write_value {
         return Err(NOT_SUPPORTED);
@@ -163,8 +192,9 @@ calls! {
         health::check(stream.context)
     }
     fn cuStreamQuery(stream: Opaque) {
+        forbid_implicit(stream)?;
         let stream = get(stream)?;
-        forbid_under_capture(Forbidden::Strict)?;
+        forbid_under_capture(if stream.captured() { Forbidden::Always } else { Forbidden::Strict })?;
         if stream.line.idle() { health::check(stream.context) } else { Err(NOT_READY) }
     }
     fn cuStreamGetCtx(stream: Opaque, out: *mut Opaque) {
@@ -201,6 +231,9 @@ calls! {
         }
     }
     fn cuStreamIsCapturing(stream: Opaque, status: *mut c_int) {
+        if is_legacy(stream) && !captured_with_legacy()?.is_empty() {
+            return Err(CAPTURE_IMPLICIT);
+        }
         put(status, get(stream)?.capture.load(Ordering::Acquire))
     }
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) {
@@ -217,6 +250,7 @@ calls! {
     }
     fn cuEventDestroy_v2(event: Opaque) { EVENTS.remove(event).map(|_| ()) }
     fn cuEventRecord(event: Opaque, stream: Opaque) {
+        forbid_implicit(stream)?;
         let (event, stream) = (EVENTS.get(event)?, get(stream)?);
         if stream.captured() {
             return Ok(());
