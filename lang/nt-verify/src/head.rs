@@ -235,6 +235,8 @@ fn agree(module: &Module<'_>, undone: &Undone, kernels: &Kernels, report: &mut R
         if lengths >> name.len().min(127) & 1 == 1
             && probed.contains_key(name)
             && declared.binary_search(&here.start).is_err()
+            // A kernel may be called `add`, as an opcode is. A symbol is never followed by a dot.
+            && module.text.as_bytes().get(at + name.len()) != Some(&b'.')
             && !sections.iter().any(|section| section.contains(here))
         {
             let message = format!("`{name}` is an operand here, so that its signature must stay");

@@ -51,8 +51,11 @@ pub(crate) fn check(original: &str, pruned: &str, report: &mut Report) {
         return;
     }
     for (item, place) in items.iter().filter(|(_, place)| place.is_kept) {
-        identifiers(module.at(item.span), |at, name| {
-            if dropped.contains(name) {
+        let text = module.at(item.span);
+        identifiers(text, |at, name| {
+            // An opcode may be called as a symbol is: `add.f32`. No symbol is followed by a dot.
+            let is_opcode = text.as_bytes().get(at + name.len()) == Some(&b'.');
+            if !is_opcode && dropped.contains(name) {
                 let at = place.at as usize + at;
                 report.add(
                     Rule::V17,
