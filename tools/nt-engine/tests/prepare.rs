@@ -215,34 +215,43 @@ fn the_same_question_has_the_same_answer() {
     assert!(engine.prepare(99, "softmax_rows", 90).is_err());
 }
 
-#[test]
-fn every_kernel_of_real_compilers_is_probed_or_refused_for_a_reason() {
-    let assembler = assembler();
-    let engines = [None, assembler.clone()].map(|assembler| engine(&[], assembler, Cache::none()));
-    let (mut probed, mut refused) = (0, Vec::new());
-    let mut files: Vec<PathBuf> = ["nvcc", "triton"]
-        .iter()
-        .flat_map(|folder| std::fs::read_dir(testdata().join(folder)).unwrap().map(|e| e.unwrap().path()))
+/// The corpora: a folder a compiler.
+fn corpora() -> Vec<PathBuf> {
+    let folders = std::fs::read_dir(testdata()).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = folders
+        .filter(|path| path.is_dir())
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()))
         .filter(|path| path.extension().is_some_and(|ending| ending == "ptx"))
         .collect();
     files.sort();
-    for file in &files {
-        let image = std::fs::read(file).unwrap();
+    files
+}
+
+/// Prepares all kernels of the corpora, those of `assembled` with the assembler; gives how many were.
+fn prepare_all(probe: &Probe, assembled: impl Fn(&str) -> bool) -> usize {
+    let assembler = assembler();
+    let engines = [None, assembler.clone()]
+        .map(|assembler| Engine::new(probe.clone(), Vec::new(), assembler, Cache::none()));
+    let (mut probed, mut refused) = (0, Vec::new());
+    for file in corpora() {
+        let image = std::fs::read(&file).unwrap();
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        // To assemble one architecture, and the newest of Triton, takes long enough.
-        let assembled = assembler.is_some() && (name.ends_with("s.sm_90") || name.ends_with("100a"));
+        let assembled = assembler.is_some() && assembled(&name);
         let engine = &engines[usize::from(assembled)];
         let found = engine.inspect(&image);
         assert_eq!(found.reason, "", "{}", file.display());
-        let device = name.rsplit("sm_").next().unwrap().trim_end_matches('a').parse().unwrap();
         for kernel in &found.selected {
-            match engine.prepare(found.image, kernel, device) {
+            match engine.prepare(found.image, kernel, found.newest.unwrap()) {
                 Ok(prepared) => {
                     probed += 1;
                     let kernel = &prepared.manifest.kernels[0];
-                    assert_eq!(prepared.is_cubin, assembled);
-                    assert_eq!(kernel.after.is_some(), assembled);
+                    // Some texts are newer than the assembler here.
+                    let too_old = prepared.notes.iter().any(|note| note.contains("too old"));
+                    assert_eq!(prepared.is_cubin, assembled && !too_old);
+                    assert_eq!(kernel.after.is_some(), prepared.is_cubin);
                     assert_eq!(prepared.image.starts_with(b"\x7fELF"), prepared.is_cubin);
+                    let entry = prepared.manifest.entry(&kernel.name).unwrap();
+                    assert!(nt_trace::Manifest::parse(&entry).is_ok(), "{name} {}", kernel.name);
                 }
                 Err(refusal) => {
                     assert!(refusal.bug.is_none(), "{name} {kernel}: {}", refusal.reason);
@@ -252,7 +261,26 @@ fn every_kernel_of_real_compilers_is_probed_or_refused_for_a_reason() {
         }
     }
     eprintln!("{probed} kernels probed, {} refused:\n{}", refused.len(), refused.join("\n"));
-    assert!(probed > 40, "{probed}");
+    probed
+}
+
+#[test]
+fn every_kernel_of_real_compilers_is_probed_or_refused_for_a_reason() {
+    // To assemble one architecture, and the newest of Triton, takes long enough.
+    let probed = prepare_all(&probe(), |name| name.ends_with("s.sm_90") || name.ends_with("100a"));
+    assert!(probed > 120, "{probed}");
+}
+
+#[test]
+fn what_counts_is_woven_into_real_kernels_too() {
+    let shipped = |name: &str| {
+        let (program, found) = nt_probe::compile(nt_probe::shipped(name).unwrap(), name);
+        assert!(!found.has_errors(), "{found:?}");
+        Probe::new(program.unwrap(), name.as_bytes()).unwrap()
+    };
+    let probed = prepare_all(&shipped("gmem_bytes"), |name| name.ends_with("s.sm_90"));
+    assert!(probed > 100, "{probed}");
+    prepare_all(&shipped("tensorop_count"), |name| name.starts_with("matmul.sm_90"));
 }
 
 #[test]
