@@ -13,7 +13,7 @@ const LAUNCHES: u64 = 4;
 
 fn program() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| compiled("cc", "tests/programs/images.c", &["-std=gnu11"])).clone()
+    BUILT.get_or_init(|| compiled("cc", "tests/programs/images.c", "images", &["-std=gnu11"])).clone()
 }
 
 fn place() -> Place {

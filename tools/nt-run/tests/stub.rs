@@ -17,7 +17,7 @@ const LAUNCHES: u64 = 3 + 2;
 /// `bench/harness.cpp`, compiled once.
 fn harness() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| compiled("g++", "../../bench/harness.cpp", &["-std=c++17"]))
+    BUILT.get_or_init(|| compiled("g++", "../../bench/harness.cpp", "harness", &["-std=c++17"]))
 }
 
 /// A place with a driver in it.

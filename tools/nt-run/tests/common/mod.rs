@@ -107,10 +107,11 @@ pub fn library(name: &str) -> PathBuf {
     path
 }
 
-/// A program of C or C++, built of a source below this crate's folder.
-pub fn compiled(compiler: &str, source: &str, options: &[&str]) -> PathBuf {
+/// A program of C or C++, built of a source below this crate's folder. Tests that run at the same time name theirs
+/// differently.
+pub fn compiled(compiler: &str, source: &str, name: &str, options: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.file_stem().unwrap());
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut command = Command::new(compiler);
     command.arg("-O2").args(options).arg("-o").arg(&built).arg(&source).arg("-ldl");
     let built_well = command.status().is_ok_and(|status| status.success());

@@ -1,0 +1,202 @@
+//! End to end on the software GPU: nt-run as it is installed, the hook, and kernels that really run, unprobed and
+//! probed.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first thing that is wrong")]
+
+mod common;
+
+use common::{Done, PROBE, Place, compiled, done, library, testdata};
+use nt_trace::ntt::{Event, Trace};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The kernels of `bench/kernels.cu`.
+const KERNELS: usize = 11;
+/// How much smaller the problems are: sides of 1/16.
+const SHRINK: &str = "4";
+
+/// `bench/harness.cpp`, compiled once.
+fn harness() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| compiled("g++", "../../bench/harness.cpp", "harness-vgpu", &["-std=c++17"]))
+}
+
+/// A place with the programs as `make install` puts them.
+fn installed() -> Place {
+    let place = Place::new();
+    for folder in ["bin", "lib/nt/vgpu"] {
+        std::fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    let program = env!("CARGO_BIN_EXE_nt-run");
+    if std::fs::hard_link(program, place.path("bin/nt-run")).is_err() {
+        std::fs::copy(program, place.path("bin/nt-run")).unwrap();
+    }
+    let link = |from: &Path, to: &str| std::os::unix::fs::symlink(from, place.path(to)).unwrap();
+    link(&library("libnt_hook.so"), "lib/nt/libnt_hook.so");
+    link(&library("libnt_vgpu_cuda.so"), "lib/nt/vgpu/libcuda.so.1");
+    link(harness(), "harness");
+    place
+}
+
+/// The command, in the place, above the software GPU of the place.
+fn run(place: &Place, options: &[&str], words: &[&str]) -> Done {
+    let mut command = Command::new(place.path("bin/nt-run"));
+    command
+        .current_dir(place.path("."))
+        .env_remove("LD_LIBRARY_PATH")
+        .env("NT_VGPU_LOG", place.path("driver.log"))
+        .args(["-p", PROBE, "--cache", "none"])
+        .args(options)
+        .arg("--")
+        .args(words);
+    done(command.output().unwrap())
+}
+
+/// The harness's words, results going to a folder.
+fn harness_words<'w>(text: &'w str, folder: &'w str) -> [&'w str; 9] {
+    ["./harness", text, "1", "all", SHRINK, "--warmup", "0", "--dump", folder]
+}
+
+fn kernels(text: &str) -> String {
+    testdata(text).to_str().unwrap().to_owned()
+}
+
+/// The harness without nt-run, above the software GPU.
+fn unprobed(place: &Place, words: &[&str]) -> Done {
+    let mut command = Command::new(place.path(words[0]));
+    command.current_dir(place.path(".")).args(&words[1..]);
+    command.env("LD_LIBRARY_PATH", place.path("lib/nt/vgpu")).env("NT_VGPU", "1");
+    done(command.output().unwrap())
+}
+
+/// What kernels wrote, by file.
+fn results(place: &Place, folder: &str) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(place.path(folder)).unwrap().map(|entry| entry.unwrap());
+    let all: BTreeMap<_, _> = files
+        .map(|file| (file.file_name().into_string().unwrap(), std::fs::read(file.path()).unwrap()))
+        .collect();
+    assert_eq!(all.len(), KERNELS);
+    all
+}
+
+/// Checksums of an H200 for the kernels that have one bit pattern alone (`bench/checksums.tsv`).
+fn checksums() -> BTreeMap<String, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/checksums.tsv");
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
+    let column = 1 + SHRINK.parse::<usize>().unwrap();
+    let exact = rows.filter(|row| row.last().is_some_and(|exact| exact.starts_with("yes")));
+    exact.map(|row| (row[0].to_owned(), row[column].to_owned())).collect()
+}
+
+/// The harness's rows are right: checksums where there are some, else close to what a CPU computes.
+fn assert_right(stdout: &str) {
+    let exact = checksums();
+    assert_eq!(exact.len(), 8);
+    let rows: Vec<Vec<&str>> = stdout.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows.len(), KERNELS, "{stdout}");
+    for row in rows {
+        match exact.get(row[0]) {
+            Some(checksum) => assert_eq!(row[3], checksum, "{}", row[0]),
+            None => assert_eq!(row[5], "ok", "{}", row[0]),
+        }
+    }
+}
+
+/// The trace of the one process of a run, whole: for each kernel the warps that its launch had, and the records found,
+/// each of another warp.
+fn records(place: &Place) -> BTreeMap<String, (u64, u64)> {
+    let folder = std::fs::read_dir(place.path("trace.ntt")).unwrap().map(|entry| entry.unwrap().path());
+    let traces: Vec<PathBuf> =
+        folder.filter(|path| path.extension().is_some_and(|e| e == "ntt") && !path.ends_with("run.ntt")).collect();
+    assert_eq!(traces.len(), 1);
+    let bytes = std::fs::read(&traces[0]).unwrap();
+    let (mut found, mut ended) = (BTreeMap::new(), false);
+    for event in Trace::new(&bytes) {
+        match event {
+            Event::Batch(batch) => {
+                let volume = |of: [u32; 3]| of.iter().map(|&n| u64::from(n)).product::<u64>();
+                let launch = &batch.launch;
+                let warps = volume(launch.grid) * volume(launch.block).div_ceil(32);
+                let records = batch.records().unwrap();
+                let units: BTreeSet<u64> = records.rows().map(|row| row.unit()).collect();
+                assert!(units.iter().all(|&unit| unit < warps));
+                assert_eq!(units.len(), records.rows().count());
+                found.insert(batch.kernel.name().to_owned(), (warps, units.len() as u64));
+            }
+            Event::End(_) => ended = true,
+            Event::Trouble(trouble) => panic!("{trouble:?}"),
+            _ => {}
+        }
+    }
+    assert!(ended);
+    found
+}
+
+#[test]
+fn probed_kernels_compute_the_same_and_every_warp_is_seen_once() {
+    for text in ["nvcc/kernels.sm_90.ptx", "nvcc/kernels.debug.sm_90.ptx", "nvcc/kernels.sm_80.ptx"] {
+        let (place, ptx) = (installed(), kernels(text));
+        for folder in ["plain", "probed"] {
+            std::fs::create_dir(place.path(folder)).unwrap();
+        }
+        let plain = unprobed(&place, &harness_words(&ptx, "plain"));
+        assert_eq!(plain.code, 0, "{text}: {}", plain.stderr);
+        assert_right(&plain.stdout);
+
+        let probed = run(&place, &["--vgpu"], &harness_words(&ptx, "probed"));
+        assert_eq!(probed.code, 0, "{text}: {}", probed.stderr);
+        let headline = format!("nt-run: {KERNELS} of {KERNELS} launches probed, {KERNELS} collected\n");
+        assert!(probed.stderr.starts_with(&headline), "{text}: {}", probed.stderr);
+        assert_right(&probed.stdout);
+        assert_eq!(results(&place, "plain"), results(&place, "probed"), "{text}");
+
+        let records = records(&place);
+        assert_eq!(records.len(), KERNELS);
+        for (kernel, (warps, found)) in records {
+            assert!(warps > 0 && found == warps, "{text}: {kernel}: {found} of {warps} warps");
+        }
+    }
+}
+
+#[test]
+fn whatever_the_schedule() {
+    let (place, ptx) = (installed(), kernels("nvcc/kernels.sm_90.ptx"));
+    let mut before: Option<BTreeMap<String, Vec<u8>>> = None;
+    for seed in ["--vgpu", "--vgpu=seed=1", "--vgpu=seed=77"] {
+        std::fs::create_dir(place.path(seed)).unwrap();
+        let done = run(&place, &[seed], &harness_words(&ptx, seed));
+        assert_eq!(done.code, 0, "{seed}: {}", done.stderr);
+        assert_right(&done.stdout);
+        assert!(records(&place).values().all(|(warps, found)| warps == found), "{seed}");
+        let mut now = results(&place, seed);
+        // Its blocks and warps add floats as they come.
+        now.remove("reduce_sum.bin").unwrap();
+        assert!(before.is_none_or(|before| before == now), "{seed}");
+        before = Some(now);
+    }
+}
+
+#[test]
+fn a_kernel_that_goes_wrong_is_told_of_and_the_status_is_the_commands() {
+    let place = installed();
+    // The program has the kernel read past its input.
+    let text = std::fs::read_to_string(kernels("nvcc/kernels.sm_90.ptx")).unwrap();
+    place.write("short.ptx", &text.replace("ld.global.nc.f32", "ld.global.nc.f32").replacen("mul.wide.s32", "mul.wide.s32", 1));
+    let done = run(&place, &["--vgpu"], &["./harness", "short.ptx", "1", "vector_add", SHRINK]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let place = installed();
+    let done = run(&place, &["--vgpu=slow"], &["true"]);
+    assert_eq!(done.code, 125);
+    assert!(done.stderr.contains("`slow` is not `seed=` and a number"), "{}", done.stderr);
+    std::fs::remove_file(place.path("lib/nt/vgpu/libcuda.so.1")).unwrap();
+    let done = run(&place, &["--vgpu"], &["true"]);
+    assert_eq!(done.code, 125);
+    assert!(done.stderr.contains("the software GPU is neither "), "{}", done.stderr);
+}
