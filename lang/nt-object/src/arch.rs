@@ -42,6 +42,9 @@ impl Arch {
     /// assert!(runs("sm_80", 86) && !runs("sm_90", 86));
     /// assert!(runs("sm_90a", 90) && !runs("sm_90a", 100)); // `a` is not forward compatible
     /// assert!(runs("sm_100f", 103) && !runs("sm_100f", 120)); // `f` is, inside its family
+    ///
+    /// let sm_80 = Arch::new(80);
+    /// assert!(sm_80.runs_on(90) && !sm_80.machine_code_runs_on(90) && sm_80.machine_code_runs_on(86));
     /// ```
     pub fn runs_on(self, device: u32) -> bool {
         match self.suffix {
@@ -49,6 +52,11 @@ impl Arch {
             Suffix::Family => self.sm <= device && self.sm / 10 == device / 10,
             Suffix::Specific => self.sm == device,
         }
+    }
+
+    /// May it run machine code made for this? It runs on its own and on later architectures of the same major number.
+    pub fn machine_code_runs_on(self, device: u32) -> bool {
+        self.runs_on(device) && self.sm / 10 == device / 10
     }
 }
 

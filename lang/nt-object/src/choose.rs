@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The newest that the device may run, for the compiler that made it knew most of the device. `a` PTX counts for its
-//! own architecture alone, `f` PTX for its family.
+//! own architecture alone, `f` PTX for its family, and the PTX in a cubin for what the cubin runs on.
 
 use crate::arch::{Arch, Suffix};
 use crate::entry::{Entry, Kind};
@@ -40,6 +40,8 @@ impl NoPtx {
         let (mut ptx, mut cubins, mut others) = (BTreeSet::new(), BTreeSet::new(), 0);
         for entry in entries {
             match entry.kind {
+                // What stands in a cubin is told by the cubin.
+                Kind::Ptx if entry.cubin.is_some() => {}
                 Kind::Ptx => ptx.extend(entry.arch),
                 Kind::Elf => cubins.extend(entry.arch),
                 _ => others += 1,
@@ -79,13 +81,13 @@ impl fmt::Display for NoPtx {
 /// # Errors
 /// None of them runs there; what there is instead is said.
 pub fn best_ptx<'e, 'a>(entries: &'e [Entry<'a>], device: u32) -> Result<Best<'e, 'a>, NoPtx> {
-    // PTX whose header names no architecture is taken only where nothing else is there.
-    let rank = |arch: Option<Arch>| arch.map(|arch| (arch.sm, arch.suffix));
+    // PTX whose header names no architecture is taken only where nothing else is there. Of the same PTX as such and in a
+    // cubin, the one in the cubin lacks its source lines.
+    let rank = |entry: &Entry<'_>| entry.arch.map(|arch| (arch.sm, arch.suffix, entry.cubin.is_none()));
     let mut best: Option<&Entry<'a>> = None;
     for entry in entries.iter().filter(|entry| entry.kind == Kind::Ptx) {
-        let runs = entry.arch.is_none_or(|arch| arch.runs_on(device));
         // Of equals the first: a runtime takes it too.
-        if runs && best.is_none_or(|best| rank(best.arch) < rank(entry.arch)) {
+        if entry.runs_on(device) && best.is_none_or(|best| rank(best) < rank(entry)) {
             best = Some(entry);
         }
     }
@@ -101,6 +103,7 @@ fn reason(best: &Entry<'_>, entries: &[Entry<'_>], device: u32) -> String {
         return "the only PTX, which does not say what it is for".to_owned();
     };
     let mut reason = match arch.suffix {
+        _ if best.cubin.is_some() => format!("{arch} stands in the cubin that sm_{device} runs"),
         _ if all.len() == 1 => format!("{arch} is the only PTX, and sm_{device} runs it"),
         Suffix::Specific => format!("{arch} is made for exactly this device"),
         Suffix::None | Suffix::Family => {

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! .text.KERNEL          machine code; its symbol is a function with bit 0x10 of st_other
-//! .nv_debug_ptx_txt     the PTX it was made of, a NUL for each newline; with -lineinfo or -G alone. Of relocatable
-//!                       code `.nv_debug_ptx_txt.HASH`, so that a linker keeps them apart
+//! .nv_debug_ptx_txt     the PTX it was made of (`debug_ptx`); with -lineinfo or -G alone. Of relocatable code
+//!                       `.nv_debug_ptx_txt.HASH`, so that a linker keeps them apart
 //! .nv.compat            attributes; 0x09 says that the code is for exactly this architecture (`a`)
 //! .note.nv.tkinfo       who made it, with its command line: `-arch sm_100f`
 //! ```
@@ -27,13 +27,38 @@ pub struct Cubin<'a> {
     pub suffix_known: bool,
     /// The names of its kernels, as the host registers them, in the order of its symbol table.
     pub kernels: Vec<String>,
-    /// The PTX that it was made of, as stored: each line ends in a NUL, line comments are gone. A cubin that was linked
-    /// from several has several.
-    pub debug_ptx: Vec<&'a [u8]>,
+    /// The PTX that it was made of. A cubin that was linked from several has several.
+    pub debug_ptx: Vec<DebugPtx<'a>>,
+    /// What ptxas was told that bears on the code: `-O 0 -fmad false`; empty if nothing. Known where the cubin has a note
+    /// of it: ptxas 12.9 leaves one for sm_100 and later, 13.0 and later always.
+    pub options: Option<String>,
     /// How many bytes it has by its own tables; a stored one may be padded.
     pub len: u64,
 }
 
+/// A section that holds PTX text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DebugPtx<'a> {
+    /// The section's name: `.nv_debug_ptx_txt`, perhaps with a number behind.
+    pub section: String,
+    /// The text as stored: [`crate::debug_ptx::restore`] makes PTX of it.
+    pub raw: &'a [u8],
+    /// Where it begins in the file.
+    pub at: u64,
+}
+
+/// What the sections of a cubin tell without its symbols.
+pub(crate) struct Told<'a> {
+    pub(crate) arch: Arch,
+    suffix_known: bool,
+    pub(crate) debug_ptx: Vec<DebugPtx<'a>>,
+    pub(crate) options: Option<String>,
+}
+
+/// The names of sections that are looked for are shorter.
+const LONGEST_NAME: usize = 64;
+/// So are the command lines of tools.
+const LONGEST_LINE: usize = 4096;
 /// A section type without bytes in the file.
 const SHARED: u32 = 0x7000_000a;
 const EM_CUDA: u16 = 190;
@@ -67,49 +92,105 @@ pub fn read(bytes: &[u8], at: u64) -> Result<Cubin<'_>, Error> {
     }
 }
 
+/// [`read`] for what needs no symbols and no check of the file's length.
+pub(crate) fn tell(bytes: &[u8], at: u64) -> Result<Told<'_>, Error> {
+    fn of<H: FileHeader<Endian = Endianness>>(bytes: &[u8], at: u64) -> Result<Told<'_>, Error> {
+        let Open { header, endian, sections, .. } = open::<H>(bytes, at)?;
+        Ok(told_by(header, endian, bytes, &sections, at))
+    }
+    match bytes.get(4) {
+        Some(1) => of::<FileHeader32<Endianness>>(bytes, at),
+        _ => of::<FileHeader64<Endianness>>(bytes, at),
+    }
+}
+
 /// The words of the ELF reader, with a place.
 fn told<T>(at: u64, field: &'static str, result: object::Result<T>) -> Result<T, Error> {
     result.map_err(|error| Error::new(at, field, Fault::Reader(error.to_string())))
 }
 
-fn read_class<H: FileHeader<Endian = Endianness>>(bytes: &[u8], at: u64) -> Result<Cubin<'_>, Error> {
+struct Open<'a, H: FileHeader> {
+    header: &'a H,
+    endian: Endianness,
+    sections: SectionTable<'a, H>,
+    /// Where the section headers are, or the field that says so wrongly.
+    table: u64,
+}
+
+fn open<H: FileHeader<Endian = Endianness>>(bytes: &[u8], at: u64) -> Result<Open<'_, H>, Error> {
     let header = told(at, "ELF header", H::parse(bytes))?;
     let endian = told(at, "ELF header", header.endian())?;
-    // A table that lies outside is told by the place of the field that says so.
     let table = match header.e_shoff(endian).into() {
         offset if offset <= bytes.len() as u64 => at.saturating_add(offset),
         _ => at.saturating_add(if header.is_class_64() { 0x28 } else { 0x20 }),
     };
     let sections = told(table, "section headers", header.sections(endian, bytes))?;
+    Ok(Open { header, endian, sections, table })
+}
+
+fn read_class<H: FileHeader<Endian = Endianness>>(bytes: &[u8], at: u64) -> Result<Cubin<'_>, Error> {
+    let Open { header, endian, sections, table } = open::<H>(bytes, at)?;
     let len = length(header, endian, bytes, &sections, at)?;
 
     let symbols = told(table, "symbol table", sections.symbols(endian, bytes, SHT_SYMTAB))?;
     let mut kernels = Vec::new();
+    // Each name has its own bytes. A hostile file's many symbols may share one long name.
+    let mut room = bytes.len();
     for symbol in symbols.iter() {
         /// cuobjdump prints ENTRY for it; functions that kernels call lack it.
         const ENTRY: u8 = 0x10;
         if symbol.st_type() == STT_FUNC && symbol.st_other().0 & ENTRY != 0 && !symbol.is_undefined(endian) {
             let name = told(table, "symbol name", symbol.name(endian, symbols.strings()))?;
+            room = room.checked_sub(name.len()).ok_or_else(|| {
+                Error::new(table, "symbol name", Fault::Unread("the names are longer than the file"))
+            })?;
             kernels.push(String::from_utf8_lossy(name).into_owned());
         }
     }
+    let Told { arch, suffix_known, debug_ptx, options } = told_by(header, endian, bytes, &sections, at);
+    Ok(Cubin { arch, suffix_known, kernels, debug_ptx, options, len })
+}
 
-    let section = |name: &[u8]| {
-        let (_, header) = sections.section_by_name(endian, name)?;
-        header.data(endian, bytes).ok()
+fn told_by<'a, H: FileHeader<Endian = Endianness>>(
+    header: &H,
+    endian: Endianness,
+    bytes: &'a [u8],
+    sections: &SectionTable<'a, H>,
+    at: u64,
+) -> Told<'a> {
+    let strings = header.section_strings_index(endian, bytes).and_then(|index| sections.section(index));
+    let strings = strings.and_then(|section| section.data(endian, bytes)).unwrap_or_default();
+    // Compared without looking for their ends, which in a hostile file may all be far away.
+    let name = |section: &H::SectionHeader| {
+        let offset = usize::try_from(section.sh_name(endian)).unwrap_or(usize::MAX);
+        let name = strings.get(offset..).unwrap_or_default();
+        let name = name.get(..name.len().min(LONGEST_NAME)).unwrap_or_default();
+        name.split(|byte| *byte == 0).next().unwrap_or_default()
     };
-    let (arch, suffix_known) = arch(
-        header.e_ident().abi_version,
-        header.e_flags(endian).0,
-        section(b".nv.compat"),
-        section(b".note.nv.tkinfo"),
-    );
-    let named = sections.iter().filter(|section| {
-        let name = sections.section_name(endian, section).unwrap_or_default();
-        name.strip_prefix(b".nv_debug_ptx_txt").is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
-    });
-    let debug_ptx = named.filter_map(|section| section.data(endian, bytes).ok()).collect();
-    Ok(Cubin { arch, suffix_known, kernels, debug_ptx, len })
+    let section = |wanted: &[u8]| {
+        let section = sections.iter().find(|section| name(section) == wanted)?;
+        section.data(endian, bytes).ok()
+    };
+    let note = section(b".note.nv.tkinfo");
+    let (arch, suffix_known) =
+        arch(header.e_ident().abi_version, header.e_flags(endian).0, section(b".nv.compat"), note);
+    // Each text has its own bytes. Sections that overlap, as a hostile file's may, are taken up to the file's size.
+    let mut room = bytes.len();
+    let mut debug_ptx = Vec::new();
+    for section in sections.iter() {
+        let name = name(section);
+        let named = name.strip_prefix(b".nv_debug_ptx_txt");
+        if named.is_none_or(|rest| !rest.is_empty() && !rest.starts_with(b".")) {
+            continue;
+        }
+        let Some(raw) = section.data(endian, bytes).ok().filter(|raw| !raw.is_empty()) else { continue };
+        let Some(left) = room.checked_sub(raw.len()) else { break };
+        room = left;
+        let offset = section.file_range(endian).map_or(0, |(offset, _)| offset);
+        let section = String::from_utf8_lossy(name).into_owned();
+        debug_ptx.push(DebugPtx { section, raw, at: at.saturating_add(offset) });
+    }
+    Told { arch, suffix_known, debug_ptx, options: note.and_then(options) }
 }
 
 /// The end of the last thing that the tables speak of.
@@ -182,6 +263,30 @@ fn noted_suffix(note: &[u8], sm: u32) -> Option<Suffix> {
     }
 }
 
+/// The options in the note of the tool that bear on the code: those of debug data, messages and the architecture are
+/// left out.
+///
+/// The note's strings are found through a table: u32 version, then the offsets of five strings from the sixth word's end,
+/// the last of which is the command line.
+fn options(note: &[u8]) -> Option<String> {
+    const OFFSET: usize = 0x18 + 20;
+    const STRINGS: usize = 0x18 + 24;
+    let offset = u32::from_le_bytes(*note.get(OFFSET..)?.first_chunk()?);
+    let line = note.get(STRINGS..)?.get(usize::try_from(offset).ok()?..)?;
+    let line = line.get(..line.len().min(LONGEST_LINE))?;
+    let line = std::str::from_utf8(line.split(|byte| *byte == 0).next()?).ok()?;
+    let mut kept = Vec::new();
+    let mut words = line.split_ascii_whitespace();
+    while let Some(word) = words.next() {
+        match word {
+            "-v" | "-g" | "-lineinfo" | "-suppress-debug-info" => {}
+            "-arch" | "-m" => drop(words.next()),
+            _ => kept.push(word),
+        }
+    }
+    Some(kept.join(" "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,6 +313,23 @@ mod tests {
         check(8, 0x0600_6402, &[2, 9], b"ptxas -arch sm_100 \0", ("sm_100", true));
         // Another number, and a length beyond the end.
         check(8, 0x0600_0a02, &[4, 1, 0xff, 0xff], b"ptxas -arch sm_100a ", ("sm_10", false));
+    }
+
+    /// The note of ptxas 13.5 for `-lineinfo -O0 -arch sm_90a --fmad=false --maxrregcount 64`, as `readelf -x` shows it.
+    #[test]
+    fn options_that_bear_on_the_code() {
+        let mut note = vec![0x0c, 0, 0, 0, 0xb4, 0, 0, 0, 0xd0, 7, 0, 0];
+        note.extend(b"NVIDIA Corp\0");
+        note.extend([2_u32, 0, 1, 7, 0x36, 0x60].map(u32::to_le_bytes).as_flattened());
+        let mut strings = vec![0; 0x60];
+        strings.extend(b"-maxrregcount 64 -lineinfo  -O 0 -arch sm_90a -fmad false \0\0");
+        note.extend(&strings);
+        assert_eq!(options(&note).as_deref(), Some("-maxrregcount 64 -O 0 -fmad false"));
+        note[0x18 + 20] = 0xff;
+        assert_eq!(options(&note), None);
+        for len in 0..note.len() {
+            let _ = options(&note[..len]);
+        }
     }
 
     #[test]

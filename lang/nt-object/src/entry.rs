@@ -5,6 +5,7 @@
 
 use crate::arch::Arch;
 use crate::cubin;
+use crate::debug_ptx;
 use crate::error::{Error, Fault};
 use crate::ptx;
 use std::borrow::Cow;
@@ -64,6 +65,8 @@ pub enum Compression {
     Old,
     /// Compressed LTO-IR (flag 0x10000): no stream that a decoder takes.
     Sealed,
+    /// PTX as a cubin keeps it: see [`crate::debug_ptx`].
+    Debug,
 }
 
 impl Compression {
@@ -88,6 +91,7 @@ impl fmt::Display for Compression {
             Compression::Zstd => "zstd",
             Compression::Old => "old",
             Compression::Sealed => "sealed",
+            Compression::Debug => "debug",
         })
     }
 }
@@ -127,10 +131,14 @@ pub struct Entry<'a> {
     pub size: u64,
     /// The source file or what `fatbinary -ident` was told.
     pub source: Option<&'a str>,
-    /// PTX: what ptxas is to be told when it is compiled: `-O1  -maxrregcount=32 `.
-    pub options: Option<&'a str>,
-    /// The section, of an archive's member `member.o:section`; nothing where the file itself is the container.
+    /// PTX: what ptxas is to be told when it is compiled: `-O1  -maxrregcount=32 `. Of the PTX in a cubin, what it was
+    /// told, if that is known ([`cubin::Cubin::options`]).
+    pub options: Option<Cow<'a, str>>,
+    /// The section, of an archive's member `member.o:section`, of the PTX in a cubin `section:.nv_debug_ptx_txt`; nothing
+    /// where the file itself is the container.
     pub section: Option<Arc<str>>,
+    /// Of the PTX in a cubin: what the cubin is for.
+    pub cubin: Option<Arch>,
     pub(crate) stored: Stored<'a>,
     /// Its part of what the stored bytes give, if it is one of a group.
     pub(crate) part: Option<(u64, u64)>,
@@ -145,6 +153,15 @@ impl<'a> Entry<'a> {
     /// How many bytes it takes in the file.
     pub fn stored_size(&self) -> u64 {
         self.stored.bytes.len() as u64
+    }
+
+    /// May a device run it? PTX in a cubin counts where the cubin runs, for elsewhere no driver takes it.
+    pub fn runs_on(&self, device: u32) -> bool {
+        self.cubin.is_none_or(|cubin| cubin.machine_code_runs_on(device))
+            && self.arch.is_none_or(|arch| match self.kind {
+                Kind::Elf => arch.machine_code_runs_on(device),
+                _ => arch.runs_on(device),
+            })
     }
 
     /// Its bytes, decompressed, at most `limit` of them; padding included.
@@ -172,6 +189,10 @@ impl<'a> Entry<'a> {
         let bounded = |most_by_byte: u64| bound(at, size, bytes, most_by_byte, limit);
         match compression {
             Compression::Raw => Ok(Cow::Borrowed(bytes)),
+            Compression::Debug if bytes.len() > limit => {
+                Err(Error::new(at, "PTX text", Fault::Limit { needed: size, limit: limit as u64 }))
+            }
+            Compression::Debug => Ok(Cow::Owned(debug_ptx::restore(bytes, at)?.into_bytes())),
             // A match of any length costs a byte for each 255 bytes of it; the first token gives 19 more.
             Compression::Lz4 => unpack_lz4(bytes, at, bounded(255)?).map(Cow::Owned),
             // A block of up to 128 KiB that repeats one byte takes four.

@@ -15,9 +15,12 @@
 //! on at the next place that can be trusted: the next entry, the next container, else the next magic.
 
 use crate::arch::{Arch, Suffix};
+use crate::cubin;
 use crate::entry::{Compression, Entry, Kind, Stored};
 use crate::error::{Error, Fault};
+use crate::strings;
 use crate::view::View;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// `50 ed 55 ba`
@@ -41,8 +44,27 @@ pub(crate) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Adds an entry, giving it its numbers.
+    /// Adds an entry, and the PTX in it if it is a cubin that is stored as it is.
     pub(crate) fn push(&mut self, entry: Entry<'a>) {
+        let image = match entry.kind {
+            Kind::Elf if entry.compression == Compression::Raw => entry.image(entry.stored.bytes).ok(),
+            _ => None,
+        };
+        let at = entry.stored.at.saturating_add(entry.part.map_or(0, |(offset, _)| offset));
+        let section = entry.section.clone();
+        self.number(entry);
+        // What is wrong with a cubin is told when it is read.
+        if let Some(Ok(told)) =
+            image.filter(|image| cubin::is_cubin(image)).map(|image| cubin::tell(image, at))
+        {
+            for text in &told.debug_ptx {
+                self.number(strings::debug_ptx(text, &told, section.as_deref()));
+            }
+        }
+    }
+
+    /// Adds an entry, giving it its numbers.
+    fn number(&mut self, entry: Entry<'a>) {
         // A file of 2^32 entries would have 256 GiB of headers.
         let index = u32::try_from(self.entries.len()).unwrap_or(u32::MAX).saturating_add(1);
         self.entries.push(Entry { index, container: self.containers, ..entry });
@@ -339,8 +361,9 @@ impl<'a> Header<'a> {
             compression: stored.compression,
             size: 0,
             source,
-            options,
+            options: options.map(Cow::Borrowed),
             section: section.cloned(),
+            cubin: None,
             stored,
             part: None,
         }

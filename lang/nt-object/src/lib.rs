@@ -13,7 +13,8 @@
 //! ```
 //!
 //! [`open`] reads programs and libraries (ELF, PE, Mach-O), archives, fatbins, cubins and PTX. It looks at headers only and
-//! borrows from the input; [`Entry::payload`] decompresses. Nothing here panics or allocates without bound, whatever
+//! borrows from the input; [`Entry::payload`] decompresses. A cubin that keeps the PTX that it was made of is followed by an
+//! entry of that PTX, unless the cubin is compressed. Nothing here panics or allocates without bound, whatever
 //! the input: sizes in headers are claims, checked against what is there. What is damaged is listed in
 //! [`Container::faults`] with offset and field, and the sound entries are given all the same.
 //!
@@ -22,6 +23,7 @@
 mod arch;
 mod choose;
 pub mod cubin;
+pub mod debug_ptx;
 mod entry;
 mod error;
 mod fatbin;
@@ -94,6 +96,7 @@ pub fn search(bytes: &[u8]) -> Container<'_> {
     let mut known: Vec<(u64, u64)> = container
         .entries
         .iter()
+        .filter(|entry| entry.cubin.is_none())
         .map(|entry| (entry.at(), entry.at().saturating_add(entry.stored_size())))
         .collect();
     known.sort_unstable();
@@ -103,7 +106,8 @@ pub fn search(bytes: &[u8]) -> Container<'_> {
     };
     for entry in strings::scan(bytes) {
         if !inside(entry.at()) {
-            container.containers += 1;
+            // PTX in a cubin is of the cubin's container.
+            container.containers += u32::from(entry.cubin.is_none());
             let index = u32::try_from(container.entries.len()).unwrap_or(u32::MAX).saturating_add(1);
             container.entries.push(Entry { index, container: container.containers, ..entry });
         }

@@ -23,7 +23,7 @@ pub fn text(payload: &[u8], at: u64) -> Result<&[u8], Error> {
 
 /// Does this begin as PTX does: with `.version`, after comments and white space?
 pub fn is_ptx(text: &[u8]) -> bool {
-    let mut scan = Scan { text, at: 0 };
+    let mut scan = Scan::new(text);
     scan.skip_blank();
     scan.rest().starts_with(b".version")
 }
@@ -39,7 +39,7 @@ pub struct Head {
 
 /// Reads `.version` and `.target`.
 pub fn head(text: &[u8]) -> Head {
-    let mut scan = Scan { text, at: 0 };
+    let mut scan = Scan::new(text);
     let mut head = Head::default();
     loop {
         scan.skip_blank();
@@ -64,10 +64,10 @@ pub fn head(text: &[u8]) -> Head {
 
 /// The names of the kernels with a body, in the order of the text, each once.
 pub fn kernels(text: &[u8]) -> Vec<String> {
-    let mut scan = Scan { text, at: 0 };
+    let mut scan = Scan::new(text);
     let mut names = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
-    while scan.find_entry() {
+    while scan.find_directive(b".entry") {
         scan.skip_blank();
         let name = scan.identifier();
         // `.entry k();` only announces it.
@@ -78,18 +78,33 @@ pub fn kernels(text: &[u8]) -> Vec<String> {
     names
 }
 
-struct Scan<'a> {
+/// A place in PTX text.
+pub(crate) struct Scan<'a> {
     text: &'a [u8],
     at: usize,
 }
 
 impl<'a> Scan<'a> {
-    fn rest(&self) -> &'a [u8] {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        Scan { text, at: 0 }
+    }
+
+    /// The offset of what comes next.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Skips so many bytes.
+    pub(crate) fn skip(&mut self, len: usize) {
+        self.at = self.at.saturating_add(len).min(self.text.len());
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.text.get(self.at..).unwrap_or_default()
     }
 
     /// Skips white space, comments, and lines that begin with `#`, which preprocessors leave.
-    fn skip_blank(&mut self) {
+    pub(crate) fn skip_blank(&mut self) {
         // A byte order mark, which editors leave.
         if self.at == 0 && self.text.starts_with(b"\xef\xbb\xbf") {
             self.at = 3;
@@ -124,7 +139,7 @@ impl<'a> Scan<'a> {
     }
 
     /// What stands here up to white space or a comma.
-    fn word(&mut self) -> &'a [u8] {
+    pub(crate) fn word(&mut self) -> &'a [u8] {
         let rest = self.rest();
         let len = rest.iter().position(|byte| byte.is_ascii_whitespace() || b",;/".contains(byte));
         let word = rest.get(..len.unwrap_or(rest.len())).unwrap_or_default();
@@ -139,17 +154,17 @@ impl<'a> Scan<'a> {
         rest.get(..len).unwrap_or_default()
     }
 
-    /// Moves behind the next `.entry` that is code.
-    fn find_entry(&mut self) -> bool {
+    /// Moves behind the next `directive`, with its point, that is code.
+    pub(crate) fn find_directive(&mut self, directive: &[u8]) -> bool {
         loop {
             let rest = self.rest();
             // Comments and strings are rare, so nearly all of the text is passed by memchr's two searches.
             let code = memchr::memchr2(b'/', b'"', rest).unwrap_or(rest.len());
             let mut from = 0;
-            while let Some(found) = memchr::memmem::find(rest.get(from..code).unwrap_or_default(), b".entry")
+            while let Some(found) = memchr::memmem::find(rest.get(from..code).unwrap_or_default(), directive)
             {
                 let start = from + found;
-                let end = start + b".entry".len();
+                let end = start + directive.len();
                 let before = start.checked_sub(1).and_then(|at| rest.get(at));
                 let after = rest.get(end);
                 from = end;
@@ -169,18 +184,30 @@ impl<'a> Scan<'a> {
 
     /// Is there a `{` before the next `;`? Parameters and launch directives hold neither.
     fn has_body(&mut self) -> bool {
+        self.next_of(b"{;") == Some(b'{')
+    }
+
+    /// Moves behind the next `byte` that is code; to the end if there is none.
+    pub(crate) fn pass(&mut self, byte: u8) -> bool {
+        let found = self.next_of(&[byte]).is_some();
+        self.skip(1);
+        found
+    }
+
+    /// Moves to the next of `bytes` that is code, and says which; to the end if there is none.
+    fn next_of(&mut self, bytes: &[u8]) -> Option<u8> {
         loop {
             let rest = self.rest();
-            let Some(next) = rest.iter().position(|byte| b"{;/\"".contains(byte)) else {
+            let Some(next) = rest.iter().position(|byte| bytes.contains(byte) || b"/\"".contains(byte))
+            else {
                 self.at = self.text.len();
-                return false;
+                return None;
             };
             self.at += next;
             match rest.get(next) {
-                Some(b'{') => return true,
                 Some(b'/') => self.skip_comment(),
                 Some(b'"') => self.skip_string(),
-                _ => return false,
+                found => return found.copied(),
             }
         }
     }

@@ -1,15 +1,16 @@
-//! Bare images: a file that is PTX or a cubin, and such images inside of other files.
+//! Bare images: a file that is PTX or a cubin, and such images inside of other files, or of a cubin.
 //!
 //! ```text
 //! static const char source[] = ".version 7.5\n.target sm_80\n…";     a string of .rodata, found by `search`
 //! ```
 
 use crate::arch::Arch;
-use crate::cubin;
+use crate::cubin::{self, DebugPtx, Told};
 use crate::entry::{Compression, Entry, Kind, Stored};
 use crate::fatbin::Found;
 use crate::ptx;
 use crate::view::View;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Within how many bytes a module's `.version` and `.target` stand. A bound keeps the search linear.
@@ -80,6 +81,21 @@ pub(crate) fn push_ptx<'a>(view: View<'a>, section: Option<&Arc<str>>, found: &m
     found.push(bare(view, Kind::Ptx, head.target, head.version, section));
 }
 
+/// The PTX in a cubin, which stands in `section`.
+pub(crate) fn debug_ptx<'a>(text: &DebugPtx<'a>, cubin: &Told<'a>, section: Option<&str>) -> Entry<'a> {
+    let near = text.raw.get(..text.raw.len().min(FIRST_LINES)).unwrap_or_default();
+    let near: Vec<u8> = near.iter().map(|byte| if *byte == 0 { b'\n' } else { *byte }).collect();
+    let head = ptx::head(&near);
+    let section = section.map_or_else(|| text.section.clone(), |outer| format!("{outer}:{}", text.section));
+    let mut entry =
+        bare(View::new(text.raw, text.at), Kind::Ptx, head.target, head.version, Some(&section.into()));
+    entry.compression = Compression::Debug;
+    entry.stored.compression = Compression::Debug;
+    entry.options = cubin.options.clone().map(Cow::Owned);
+    entry.cubin = Some(cubin.arch);
+    entry
+}
+
 fn bare<'a>(
     view: View<'a>,
     kind: Kind,
@@ -100,6 +116,7 @@ fn bare<'a>(
         source: None,
         options: None,
         section: section.cloned(),
+        cubin: None,
         stored,
         part: None,
     }

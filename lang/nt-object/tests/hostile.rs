@@ -249,6 +249,75 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+fn cubin(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cubin").join(name)).unwrap()
+}
+
+#[test]
+fn a_cubin_cut_at_every_byte() {
+    let whole = cubin("vector_add.sm_90a.cubin");
+    for len in (0..whole.len()).step_by(7) {
+        drain(&whole[..len]);
+    }
+    assert_eq!(drain(&whole), 2);
+}
+
+/// A cubin of `count` sections that all have the name at the same place and the same bytes: names and texts that are
+/// counted many times over.
+fn shared(count: u16, name: &[u8], text: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    bytes[..9].copy_from_slice(b"\x7fELF\x02\x01\x01\x41\x08");
+    bytes[16] = 2;
+    bytes[18] = 190;
+    bytes[20] = 1;
+    let strings = bytes.len() as u64;
+    bytes.extend(name);
+    bytes.push(0);
+    let texts = bytes.len() as u64;
+    bytes.extend(text);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    let table = bytes.len() as u64;
+    // sh_name and sh_type: 1 has bytes, 3 is the table of strings, without a name; sh_flags, sh_addr, sh_offset, sh_size.
+    let section = |kind: u64, at: u64, size: u64| [kind << 32, 0, 0, at, size, 0, 0, 0].map(u64::to_le_bytes);
+    bytes.extend(section(0, 0, 0).as_flattened());
+    bytes.extend(section(3, strings, name.len() as u64 + 1).as_flattened());
+    let nameless = bytes.len() - 64;
+    bytes[nameless..nameless + 4].copy_from_slice(&u32::try_from(name.len()).unwrap().to_le_bytes());
+    for _ in 0..count {
+        bytes.extend(section(1, texts, text.len() as u64).as_flattened());
+    }
+    bytes[0x28..0x30].copy_from_slice(&table.to_le_bytes());
+    bytes[0x3a] = 64;
+    bytes[0x3c..0x3e].copy_from_slice(&(count + 2).to_le_bytes());
+    bytes[0x3e] = 1;
+    bytes
+}
+
+/// Texts are taken up to the size of the file, whatever its tables repeat.
+#[test]
+fn sections_that_share_their_bytes() {
+    let text = |len: usize| [&b".version 8.0\0.target sm_80\0"[..], &b"// x\0".repeat(len / 5)].concat();
+    let count = |bytes: &[u8]| {
+        drain(bytes);
+        let container = nt_object::open(bytes).unwrap();
+        let texts: Vec<_> = container.entries.iter().filter(|entry| entry.kind == Kind::Ptx).collect();
+        assert!(texts.iter().map(|entry| entry.stored_size()).sum::<u64>() <= bytes.len() as u64);
+        texts.len()
+    };
+    let name = b".nv_debug_ptx_txt";
+    assert_eq!(count(&shared(3, name, &text(0))), 3);
+    // 64 bytes of headers a text, so some more than one of 100,000 fit.
+    assert_eq!(count(&shared(5000, name, &text(100_000))), 4);
+    // Nothing of a text that is empty, nor of a name that goes on and on.
+    assert_eq!(count(&shared(1000, name, b"")), 0);
+    let long = [&name[..], b".", &b"9".repeat(1 << 20)].concat();
+    let bytes = shared(5000, &long, &text(0));
+    let container = nt_object::open(&bytes).unwrap();
+    assert!(
+        container.entries.iter().all(|entry| entry.section.as_deref().is_none_or(|name| name.len() <= 64))
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
@@ -270,6 +339,35 @@ proptest! {
         }
         drain(&cubin);
         let _ = nt_object::cubin::read(&cubin, 0);
+    }
+
+    #[test]
+    fn mutated_cubins_with_ptx_are_survived(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+        linked in any::<bool>(),
+    ) {
+        let mut bytes = cubin(if linked { "linked.sm_90.cubin" } else { "vector_add.sm_90a.cubin" });
+        for (at, value) in changes {
+            // Half of the changes hit the section headers, which stand at the end.
+            let from = if value & 1 == 0 { bytes.len() - bytes.len() / 8 } else { 0 };
+            let at = from + at.index(bytes.len() - from);
+            bytes[at] = value;
+        }
+        drain(&bytes);
+    }
+
+    #[test]
+    fn any_section_is_restored_or_refused(
+        raw in r#"([.a-z/*"{};,() \x00]|\.section |\.debug_info|\.version 8\.0\x00|\.target sm_80|, debug|/\*|\*/|//){0,60}"#
+    ) {
+        for raw in [raw.clone(), format!(".version 8.0\0.target sm_80{raw}")] {
+            let Ok(text) = nt_object::debug_ptx::restore(raw.as_bytes(), 0) else { continue };
+            prop_assert!(text.len() <= raw.len() + 1 && !text.contains('\0'));
+            // Lines keep their numbers.
+            for (stored, line) in raw.split('\0').zip(text.lines()) {
+                prop_assert!(line.len() <= stored.len());
+            }
+        }
     }
 
     #[test]
