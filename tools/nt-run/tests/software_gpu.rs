@@ -5,7 +5,8 @@
 
 mod common;
 
-use common::{Done, Place, compiled, done, testdata};
+use common::{Done, Place, compiled, done, testdata, traces};
+use nt_trace::ntt::{Event, Row, Trace};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -126,6 +127,35 @@ fn bytes_of_global_memory_are_those_of_the_source() {
 #[test]
 fn bytes_do_not_depend_on_the_target() {
     check_bytes("nvcc/kernels.sm_80.ptx");
+}
+
+/// `tests/programs/slices.ptx`: warp w of each of 3 blocks of 2 warps issues 6 (w + 1) instructions, twice.
+#[test]
+fn matrix_instructions_are_those_of_the_loops() {
+    let place = Place::with_driver();
+    let program = compiled("cc", "tests/programs/images.c", "images-vgpu", &["-std=gnu11"]);
+    std::os::unix::fs::symlink(program, place.path("images")).unwrap();
+    let ptx = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/slices.ptx");
+    let mut command = place.driver_run("tensorop_count");
+    let done = on_the_gpu(command.args(["./images", "dlsym-data"]).arg(ptx).args(["slices", "2"]));
+    assert_eq!((done.code, done.stdout.as_str()), (0, "ok\n"), "{}", done.stderr);
+    let mut found = Vec::new();
+    for trace in traces(&place) {
+        for event in Trace::new(&trace) {
+            let Event::Batch(batch) = event else { continue };
+            let records = batch.records().unwrap();
+            let columns = |row: Row<'_, '_>| [0, 1].map(|column| row.unsigned(column).unwrap());
+            found.extend(records.rows().map(|row| (batch.launch.number, row.unit(), columns(row))));
+        }
+    }
+    let warps = (0..2).flat_map(|launch| (0..6).map(move |warp| (launch, warp)));
+    let expected: Vec<_> = warps
+        .map(|(launch, warp)| {
+            let ops = 6 * (warp % 2 + 1);
+            (launch, warp, [ops, ops * 2048])
+        })
+        .collect();
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Done, Place, compiled, launched, testdata};
+use common::{Done, Place, compiled, launched, testdata, traces};
 use nt_trace::ntt::{Event, Trace};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -52,15 +52,10 @@ fn every_launch_is_probed_and_collected() {
     assert!(done.stderr.contains("next: nt-map report trace.ntt"), "{}", done.stderr);
 
     // One trace, whole, with the records of every launch.
-    let traces: Vec<PathBuf> = std::fs::read_dir(place.path("trace.ntt"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|e| e == "ntt") && !path.ends_with("run.ntt"))
-        .collect();
-    assert_eq!(traces.len(), 1);
-    let bytes = std::fs::read(&traces[0]).unwrap();
+    let traces = traces(&place);
+    let [bytes] = traces.as_slice() else { panic!("{} traces", traces.len()) };
     let (mut launches, mut batches, mut ended) = (0, 0, false);
-    for event in Trace::new(&bytes) {
+    for event in Trace::new(bytes) {
         match event {
             Event::Launch(kernel, _) => {
                 assert!(kernel.probed().is_some());

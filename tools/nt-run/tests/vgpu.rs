@@ -81,26 +81,29 @@ fn results(place: &Place, folder: &str) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-/// Checksums of an H200 for the kernels that have one bit pattern alone (`bench/checksums.tsv`).
-fn checksums() -> BTreeMap<String, String> {
+/// Checksums of an H200 for the kernels that have one bit pattern alone (`bench/checksums.tsv`); some have it only where
+/// the compiler fused multiplications and additions, as it does unless it is told not to optimize.
+fn checksums(fused: bool) -> BTreeMap<String, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/checksums.tsv");
     let text = std::fs::read_to_string(path).unwrap();
-    let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
+    let rows =
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
     let column = 1 + SHRINK.parse::<usize>().unwrap();
-    let exact = rows.filter(|row| row.last().is_some_and(|exact| exact.starts_with("yes")));
+    let exact = rows
+        .filter(|row| row.last().is_some_and(|exact| *exact == "yes" || fused && exact.starts_with("yes")));
     exact.map(|row| (row[0].to_owned(), row[column].to_owned())).collect()
 }
 
 /// The harness's rows are right: checksums where there are some, else close to what a CPU computes.
-fn assert_right(stdout: &str) {
-    let exact = checksums();
-    assert_eq!(exact.len(), 8);
+fn assert_right(stdout: &str, fused: bool) {
+    let exact = checksums(fused);
+    assert_eq!(exact.len(), if fused { 8 } else { 5 });
     let rows: Vec<Vec<&str>> = stdout.lines().skip(1).map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.len(), KERNELS, "{stdout}");
     for row in rows {
         match exact.get(row[0]) {
             Some(checksum) => assert_eq!(row[3], checksum, "{}", row[0]),
-            None => assert_eq!(row[5], "ok", "{}", row[0]),
+            None => assert_ne!(row[5], "bad", "{}", row[0]),
         }
     }
 }
@@ -109,8 +112,9 @@ fn assert_right(stdout: &str) {
 /// each of another warp.
 fn records(place: &Place) -> BTreeMap<String, (u64, u64)> {
     let folder = std::fs::read_dir(place.path("trace.ntt")).unwrap().map(|entry| entry.unwrap().path());
-    let traces: Vec<PathBuf> =
-        folder.filter(|path| path.extension().is_some_and(|e| e == "ntt") && !path.ends_with("run.ntt")).collect();
+    let traces: Vec<PathBuf> = folder
+        .filter(|path| path.extension().is_some_and(|e| e == "ntt") && !path.ends_with("run.ntt"))
+        .collect();
     assert_eq!(traces.len(), 1);
     let bytes = std::fs::read(&traces[0]).unwrap();
     let (mut found, mut ended) = (BTreeMap::new(), false);
@@ -124,7 +128,7 @@ fn records(place: &Place) -> BTreeMap<String, (u64, u64)> {
                 let units: BTreeSet<u64> = records.rows().map(|row| row.unit()).collect();
                 assert!(units.iter().all(|&unit| unit < warps));
                 assert_eq!(units.len(), records.rows().count());
-                found.insert(batch.kernel.name().to_owned(), (warps, units.len() as u64));
+                found.insert(batch.kernel.name.clone(), (warps, units.len() as u64));
             }
             Event::End(_) => ended = true,
             Event::Trouble(trouble) => panic!("{trouble:?}"),
@@ -144,13 +148,14 @@ fn probed_kernels_compute_the_same_and_every_warp_is_seen_once() {
         }
         let plain = unprobed(&place, &harness_words(&ptx, "plain"));
         assert_eq!(plain.code, 0, "{text}: {}", plain.stderr);
-        assert_right(&plain.stdout);
+        let fused = !text.contains("debug");
+        assert_right(&plain.stdout, fused);
 
         let probed = run(&place, &["--vgpu"], &harness_words(&ptx, "probed"));
         assert_eq!(probed.code, 0, "{text}: {}", probed.stderr);
         let headline = format!("nt-run: {KERNELS} of {KERNELS} launches probed, {KERNELS} collected\n");
         assert!(probed.stderr.starts_with(&headline), "{text}: {}", probed.stderr);
-        assert_right(&probed.stdout);
+        assert_right(&probed.stdout, fused);
         assert_eq!(results(&place, "plain"), results(&place, "probed"), "{text}");
 
         let records = records(&place);
@@ -169,7 +174,7 @@ fn whatever_the_schedule() {
         std::fs::create_dir(place.path(seed)).unwrap();
         let done = run(&place, &[seed], &harness_words(&ptx, seed));
         assert_eq!(done.code, 0, "{seed}: {}", done.stderr);
-        assert_right(&done.stdout);
+        assert_right(&done.stdout, true);
         assert!(records(&place).values().all(|(warps, found)| warps == found), "{seed}");
         let mut now = results(&place, seed);
         // Its blocks and warps add floats as they come.
@@ -182,11 +187,22 @@ fn whatever_the_schedule() {
 #[test]
 fn a_kernel_that_goes_wrong_is_told_of_and_the_status_is_the_commands() {
     let place = installed();
-    // The program has the kernel read past its input.
+    // In vector_add, which is the one that does this, every second float is taken, so that half of the blocks are past
+    // the end: of 65,536 floats in blocks of 256 those from block 128 on.
     let text = std::fs::read_to_string(kernels("nvcc/kernels.sm_90.ptx")).unwrap();
-    place.write("short.ptx", &text.replace("ld.global.nc.f32", "ld.global.nc.f32").replacen("mul.wide.s32", "mul.wide.s32", 1));
-    let done = run(&place, &["--vgpu"], &["./harness", "short.ptx", "1", "vector_add", SHRINK]);
-    assert_eq!(done.code, 0, "{}", done.stderr);
+    let (right, wrong) = ("mul.wide.s32 \t%rd5, %r1, 4;", "mul.wide.s32 \t%rd5, %r1, 8;");
+    assert!(text.contains(right));
+    place.write("wrong.ptx", &text.replace(right, wrong));
+    let done = run(&place, &["--vgpu"], &["./harness", "wrong.ptx", "1", "vector_add", SHRINK]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let said =
+        done.stderr.lines().find(|line| line.starts_with("nt-vgpu: kernel `vector_add`, line ")).unwrap();
+    assert!(
+        said.contains("`ld.global.f32`: block (128,0,0), thread (0,0,0): no memory at global address 0x"),
+        "{said}"
+    );
+    assert!(done.stderr.contains("cuEventSynchronize: error 700\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("\nnt-run: 1 of 1 launches probed, "), "{}", done.stderr);
 }
 
 #[test]

@@ -130,6 +130,15 @@ pub fn launched(place: &Place) -> (u64, u64) {
     (params.len() as u64, twins.count() as u64)
 }
 
+/// The traces that hooks left in the run folder of `place`.
+pub fn traces(place: &Place) -> Vec<Vec<u8>> {
+    let files = std::fs::read_dir(place.path("trace.ntt")).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .filter(|path| path.extension().is_some_and(|e| e == "ntt") && !path.ends_with("run.ntt"))
+        .map(|path| std::fs::read(path).unwrap())
+        .collect()
+}
+
 /// A library of the system that does nothing when it is preloaded.
 pub fn idle_library() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
