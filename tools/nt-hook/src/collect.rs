@@ -1,6 +1,7 @@
 //! The thread that fetches what probes have saved and writes it to the trace.
 //!
-//! One a process, started with the first pool. For each context it works in batches, in the order of the launches:
+//! One a process, started with the first pool or table. For each context it works in batches, in the order of the
+//! launches:
 //!
 //! ```text
 //! our stream:  wait for the events | copy the segments to the stage | clear them | write the stage's word
@@ -9,7 +10,11 @@
 //!
 //! A batch is closed at 16 launches or 1 ms after its first, whichever comes first: one launch at a time would make this
 //! thread and the launching one fight over the driver's lock (11 µs a launch instead of 4), and a program that goes idle
-//! must not leave its last launches behind. Two batches are under way at a time.
+//! must not leave its last launches behind. Two batches are under way at a time. Tables come in the end
+//! ([`crate::harvest`]).
+//!
+//! A launch wakes nobody as long as launches come: that would cost it more than all else that we do. The thread looks
+//! every millisecond by itself, and sleeps for good when there was nothing for a while.
 //!
 //! All calls of this thread are made in relaxed capture mode, so that no capture of the program's breaks.
 
@@ -19,15 +24,15 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-use nt_wire::frame;
-
+use crate::context::{self, Context};
 use crate::driver::{self, Driver, NOT_READY, Relaxed};
-use crate::pool::{self, Context, FREE, LAUNCHED, Launched, Pool};
+use crate::harvest::Harvest;
+use crate::pool::{FREE, LAUNCHED, Launched, Pool};
 use crate::process::{Process, lock};
 use crate::quiet::{SignalsBlocked, planned_panic};
 use crate::stage::{Failure, Stage, check};
 use crate::time::{self, now_ns};
-use crate::{kernel, notes, process};
+use crate::{home, kernel, notes, process, record};
 
 /// Launches that close a batch.
 const BATCH: usize = 16;
@@ -37,15 +42,22 @@ const MOST: usize = 64;
 const AGE_NS: u64 = 1_000_000;
 /// A stage's first size in bytes.
 const STAGE: usize = 8 << 20;
-/// Between two looks at a word.
-const POLL: Duration = Duration::from_micros(40);
-/// Between two looks at a word that has let us wait for long.
-const SLOW_POLL: Duration = Duration::from_millis(1);
+/// Between two looks at a word, at first.
+const POLL_NS: u64 = 40_000;
+/// The longest between two looks at anything while launches come.
+const SLOW_POLL_NS: u64 = 1_000_000;
+/// A batch that is filling is looked at so often.
+const FILLING_NS: u64 = 250_000;
+/// After so long with nothing to do, the next launch has to wake us.
+const SHALLOW_NS: u64 = 200_000_000;
 /// After so long without a word, the driver is asked whether the stream still lives.
 const DOUBT_NS: u64 = 100_000_000;
 
-/// 1 while the thread sleeps for want of work.
-static SLEEPING: AtomicU32 = AtomicU32::new(0);
+/// How the thread sleeps: not at all, until it looks again by itself, or until it is woken.
+static SLEEPING: AtomicU32 = AtomicU32::new(AWAKE);
+const AWAKE: u32 = 0;
+const SHALLOW: u32 = 1;
+const DEEP: u32 = 2;
 static RUNNING: AtomicBool = AtomicBool::new(false);
 /// CLOCK_MONOTONIC at which the last batch may come in; 0 while there is no end in sight.
 static END_NS: AtomicU64 = AtomicU64::new(0);
@@ -77,12 +89,21 @@ pub(crate) fn running() -> bool {
     RUNNING.load(Ordering::Acquire)
 }
 
-/// Tells it that there is something to do. A load, unless it sleeps.
+/// Wakes it: there is something to do now.
 pub(crate) fn nudge() {
     // Between what the caller has just published and the question whether anybody looks.
     fence(Ordering::SeqCst);
-    if SLEEPING.load(Ordering::Relaxed) == 1 && SLEEPING.swap(0, Ordering::Relaxed) == 1 {
+    if SLEEPING.load(Ordering::Relaxed) != AWAKE && SLEEPING.swap(AWAKE, Ordering::Relaxed) != AWAKE {
         time::wake(&SLEEPING);
+    }
+}
+
+/// Wakes it if it does not look by itself. A load, most of the time.
+#[inline]
+pub(crate) fn nudge_if_deep() {
+    fence(Ordering::SeqCst);
+    if SLEEPING.load(Ordering::Relaxed) == DEEP {
+        nudge();
     }
 }
 
@@ -96,59 +117,62 @@ pub(crate) fn finish(end_ns: u64) {
     }
 }
 
-/// What a pool's work is waiting for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Next {
-    /// Something was done: look again.
-    Now,
-    /// A batch is on its way, or filling up.
-    Soon,
-    /// The same, and it has been for long.
-    Later,
-    /// Nothing is out.
-    Idle,
-}
+/// When to look again, in nanoseconds from now.
+type Next = u64;
+/// Something was done: there may be more.
+const NOW: Next = 0;
+/// Nothing is out.
+const IDLE: Next = u64::MAX;
 
 fn run(process: &'static Process) {
     let Some(driver) = driver::get() else { return };
     let _relaxed = Relaxed::new(driver);
     let mut works: Vec<Work> = Vec::new();
+    let mut busy_ns = now_ns();
     loop {
         planned_panic("collect");
-        for context in pool::contexts() {
-            if context.made_pool().is_some() && !works.iter().any(|work| std::ptr::eq(work.context, context))
-            {
-                works.push(Work { context, stages: [None, None], under_way: VecDeque::new() });
+        for context in context::contexts() {
+            if context.is_used() && !works.iter().any(|work| std::ptr::eq(work.context, context)) {
+                works.push(Work::new(context));
             }
         }
         let end_ns = END_NS.load(Ordering::Acquire);
-        let mut next = Next::Idle;
+        let mut next = IDLE;
         works.retain_mut(|work| {
             let step = work.step(driver, process, end_ns != 0);
-            next = next.min(step.unwrap_or(Next::Idle));
+            next = next.min(step.unwrap_or(IDLE));
             step.is_some()
         });
-        if end_ns != 0 && (next == Next::Idle || now_ns() >= end_ns) {
+        let now = now_ns();
+        if end_ns != 0 && (next == IDLE || now >= end_ns) {
             return;
         }
         match next {
-            Next::Now => {}
-            Next::Soon => time::sleep(POLL),
-            Next::Later => time::sleep(SLOW_POLL),
-            Next::Idle => sleep_until_nudged(&works),
+            NOW => busy_ns = now,
+            IDLE if now.saturating_sub(busy_ns) < SHALLOW_NS => sleep(SHALLOW, SLOW_POLL_NS, &works),
+            IDLE => sleep(DEEP, 100_000_000, &works),
+            next => {
+                busy_ns = now;
+                sleep(SHALLOW, next, &works);
+            }
         }
     }
 }
 
-fn sleep_until_nudged(works: &[Work]) {
-    SLEEPING.store(1, Ordering::Relaxed);
+fn sleep(how: u32, for_ns: u64, works: &[Work]) {
+    if END_NS.load(Ordering::Relaxed) != 0 {
+        time::sleep(Duration::from_nanos(for_ns.min(POLL_NS)));
+        return;
+    }
+    SLEEPING.store(how, Ordering::Relaxed);
     // Between the word that we sleep and a last look: see `nudge`.
     fence(Ordering::SeqCst);
-    let out = works.iter().filter_map(|work| work.context.made_pool()).any(|pool| pool.ring.out().count != 0);
-    if !out && END_NS.load(Ordering::Relaxed) == 0 {
-        time::wait(&SLEEPING, 1, Duration::from_millis(100));
+    let out =
+        || works.iter().filter_map(|work| work.context.made_pool()).any(|pool| pool.ring.out().count != 0);
+    if how == SHALLOW || !(out() || home::any_retiring()) {
+        time::wait(&SLEEPING, how, Duration::from_nanos(for_ns));
     }
-    SLEEPING.store(0, Ordering::Relaxed);
+    SLEEPING.store(AWAKE, Ordering::Relaxed);
 }
 
 /// The collector's side of a context.
@@ -157,6 +181,8 @@ struct Work {
     stages: [Option<Stage>; 2],
     /// Oldest first.
     under_way: VecDeque<Batch>,
+    /// Tables that are being fetched, and since when.
+    harvest: Option<(Harvest, u64)>,
 }
 
 /// Launches that are fetched together.
@@ -180,35 +206,82 @@ pub(crate) struct Fetched {
 }
 
 impl Work {
+    fn new(context: &'static Context) -> Self {
+        Work { context, stages: [None, None], under_way: VecDeque::new(), harvest: None }
+    }
+
     /// Does what can be done without waiting. `None`: its context is at its end.
     fn step(&mut self, driver: &Driver, process: &Process, ending: bool) -> Option<Next> {
         let context = self.context;
-        let pool = context.made_pool()?;
         if context.retired.load(Ordering::Acquire) {
             // Nobody waits any longer; its handles may be gone.
             return None;
         }
-        let retiring = context.retiring.load(Ordering::Acquire);
-        if pool.broken.load(Ordering::Acquire) {
-            // Nothing that is out will come in.
-            context.retired.store(retiring, Ordering::Release);
-            return Some(Next::Idle);
-        }
-        let next = self.work(driver, pool, process, ending || retiring).unwrap_or_else(|failure| {
-            pool.broken.store(true, Ordering::Release);
-            let (call, code) = (failure.call, kernel::code_text(failure.code));
-            notes::say(format!("{call} failed ({code}): further launches in that context were not probed"));
-            Next::Idle
+        let retiring = context.is_retiring();
+        // Of a broken pool, nothing that is out will come in.
+        let pool = context.made_pool().filter(|pool| !pool.broken.load(Ordering::Acquire));
+        let mut next = pool.map_or(IDLE, |pool| {
+            self.work(driver, pool, process, ending || retiring).unwrap_or_else(|failure| {
+                pool.broken.store(true, Ordering::Release);
+                let (call, code) = (failure.call, kernel::code_text(failure.code));
+                notes::say(format!(
+                    "{call} failed ({code}): further launches in that context were not probed"
+                ));
+                IDLE
+            })
         });
-        if retiring && self.under_way.is_empty() && pool.ring.close() {
+        next = next.min(self.harvest(driver, process, (ending || retiring) && next == IDLE));
+        if !retiring || next != IDLE {
+            return Some(next);
+        }
+        match context.made_pool() {
+            Some(pool) if pool.broken.load(Ordering::Acquire) => {}
+            Some(pool) if !pool.ring.close() => return Some(POLL_NS),
+            _ => self.release(driver),
+        }
+        context.retired.store(true, Ordering::Release);
+        None
+    }
+
+    fn release(&mut self, driver: &Driver) {
+        if self.current(driver).is_ok() {
             for stage in self.stages.iter_mut().filter_map(Option::take) {
                 stage.release(driver);
             }
-            pool.release(driver);
-            context.retired.store(true, Ordering::Release);
-            return None;
+            self.context.release(driver);
         }
-        Some(next)
+    }
+
+    /// Fetches the tables of what is at its end, or of everything.
+    fn harvest(&mut self, driver: &Driver, process: &Process, everything: bool) -> Next {
+        if self.harvest.is_none() && (everything || home::any_retiring()) {
+            let mut homes = home::keeping(self.context);
+            homes.retain(|home| (everything && home.tables.bytes != 0) || home.is_retiring());
+            if !homes.is_empty() {
+                self.harvest = Some((Harvest::new(homes), now_ns()));
+            }
+        }
+        if self.harvest.is_none() {
+            return IDLE;
+        }
+        let current = self.current(driver);
+        let Some((harvest, since_ns)) = &mut self.harvest else { return IDLE };
+        let patience = (now_ns().saturating_sub(*since_ns) / 4).clamp(POLL_NS, SLOW_POLL_NS);
+        match current.and_then(|()| harvest.step(self.context, driver, process)) {
+            Ok(false) => return patience,
+            Ok(true) => self.harvest = None,
+            Err(failure) => {
+                if let Some((harvest, _)) = self.harvest.take() {
+                    harvest.give_up(&failure);
+                }
+            }
+        }
+        NOW
+    }
+
+    fn current(&self, driver: &Driver) -> Result<(), Failure> {
+        // SAFETY: a context that lives: whoever destroys it waits for us first.
+        check("cuCtxSetCurrent", unsafe { (driver.cuCtxSetCurrent)(self.context.handle) })
     }
 
     fn work(
@@ -218,25 +291,28 @@ impl Work {
         process: &Process,
         hurry: bool,
     ) -> Result<Next, Failure> {
-        // SAFETY: a context that lives: whoever destroys it waits for us first.
-        check("cuCtxSetCurrent", unsafe { (driver.cuCtxSetCurrent)(self.context.handle) })?;
+        if pool.ring.out().count == 0 {
+            return Ok(IDLE);
+        }
+        self.current(driver)?;
         Ok(self.complete(driver, pool, process)?.min(self.begin(driver, pool, hurry)?))
     }
 
     /// Writes out the batches that have come in.
     fn complete(&mut self, driver: &Driver, pool: &Pool, process: &Process) -> Result<Next, Failure> {
-        let mut next = Next::Idle;
+        let mut next = IDLE;
         while let Some(batch) = self.under_way.front() {
             let stage = batch.stage.and_then(|(index, word)| Some((self.stages.get(index)?.as_ref()?, word)));
             if let Some((stage, word)) = stage
                 && !stage.done(driver, word)?
             {
-                if now_ns().saturating_sub(batch.begun_ns) < DOUBT_NS {
-                    return Ok(next.min(Next::Soon));
+                let age = now_ns().saturating_sub(batch.begun_ns);
+                if age < DOUBT_NS {
+                    return Ok(next.min((age / 4).clamp(POLL_NS, SLOW_POLL_NS)));
                 }
                 // SAFETY: our own stream.
                 match unsafe { (driver.cuStreamQuery)(pool.stream) } {
-                    0 | NOT_READY => return Ok(next.min(Next::Later)),
+                    0 | NOT_READY => return Ok(next.min(SLOW_POLL_NS)),
                     code => return Err(Failure { call: "cuStreamQuery", code }),
                 }
             }
@@ -248,7 +324,7 @@ impl Work {
                 pool.ring.give_back(fetched.launched.segment);
             }
             self.under_way.pop_front();
-            next = Next::Now;
+            next = NOW;
         }
         Ok(next)
     }
@@ -258,12 +334,13 @@ impl Work {
         let fetching: usize = self.under_way.iter().map(|batch| batch.launches.len()).sum();
         let out = pool.ring.out();
         if out.count <= fetching {
-            return Ok(if fetching == 0 { Next::Idle } else { Next::Soon });
+            // What is under way says when to look again.
+            return Ok(IDLE);
         }
         let free = (0..self.stages.len()).find(|&index| {
             !self.under_way.iter().any(|batch| batch.stage.is_some_and(|(used, _)| used == index))
         });
-        let Some(index) = free else { return Ok(Next::Soon) };
+        let Some(index) = free else { return Ok(IDLE) };
 
         let ready = (fetching..out.count.min(fetching + MOST)).map(|i| (out.oldest + i) % pool.slots.len());
         let ready = ready.map_while(|index| {
@@ -272,11 +349,11 @@ impl Work {
             if state == FREE { None } else { Some((index, state == LAUNCHED, slot.launched()?)) }
         });
         let ready: Vec<(usize, bool, Launched)> = ready.collect();
-        let Some((_, _, first)) = ready.first() else { return Ok(Next::Soon) };
-        let old = now_ns().saturating_sub(first.frame.launched_ns) >= AGE_NS;
+        let Some((_, _, first)) = ready.first() else { return Ok(POLL_NS) };
+        let age = now_ns().saturating_sub(first.frame.launched_ns);
         let crowded = out.bytes > pool.ring.bytes() / 2 || out.count > pool.slots.len() / 2;
-        if ready.len() < BATCH && !old && !hurry && !crowded {
-            return Ok(Next::Soon);
+        if ready.len() < BATCH && age < AGE_NS && !hurry && !crowded {
+            return Ok((AGE_NS - age).clamp(POLL_NS, FILLING_NS));
         }
 
         // As many as the stage holds; a first one that is too large for it gets a larger stage.
@@ -290,7 +367,7 @@ impl Work {
                 }
                 slot.insert(Stage::new(driver, largest.max(STAGE))?)
             }
-            None => return Ok(Next::Soon),
+            None => return Ok(POLL_NS),
         };
         let (mut launches, mut end) = (Vec::new(), 0);
         for (slot, used, launched) in ready {
@@ -304,7 +381,7 @@ impl Work {
         let word = if end == 0 { None } else { Some(stage.fetch(driver, pool, &launches)?) };
         let stage = word.map(|word| (index, word));
         self.under_way.push_back(Batch { launches, stage, begun_ns: now_ns() });
-        Ok(Next::Now)
+        Ok(NOW)
     }
 }
 
@@ -317,46 +394,17 @@ fn write(batch: &Batch, stage: Option<&Stage>, process: &Process) {
     for fetched in &batch.launches {
         let Some(at) = fetched.at else { continue };
         let launched = &fetched.launched;
-        let written = write_launch(trace, launched, complete_ns, |offset, len| stage.bytes(at + offset, len));
+        let written =
+            record::launch(trace, launched, complete_ns, |offset, len| stage.bytes(at + offset, len));
         match written {
-            Ok(()) => _ = launched.kernel.collected.fetch_add(1, Ordering::Relaxed),
+            Ok(()) => match launched.home {
+                // It is collected when what it has counted in tables is, too.
+                Some(home) if !home.collected.load(Ordering::Acquire) => {
+                    home.fetched.fetch_add(1, Ordering::Relaxed);
+                }
+                _ => _ = launched.kernel.collected.fetch_add(1, Ordering::Relaxed),
+            },
             Err(error) => notes::say(format!("data was lost, the trace could not be written: {error}")),
         }
     }
-}
-
-fn write_launch<'s>(
-    trace: &mut crate::trace::Trace,
-    launched: &Launched,
-    complete_ns: u64,
-    bytes: impl Fn(usize, usize) -> &'s [u8],
-) -> std::io::Result<()> {
-    let kernel = launched.kernel;
-    if !kernel.written.load(Ordering::Relaxed) {
-        trace.frame(&frame::Kernel {
-            id: kernel.id,
-            arch: launched.twin.arch,
-            name: kernel.name.to_owned(),
-            manifest: launched.twin.manifest.clone(),
-        })?;
-        kernel.written.store(true, Ordering::Relaxed);
-    }
-    trace.frame(&frame::Launch { complete_ns, ..launched.frame })?;
-    for (map, part) in launched.parts.iter().enumerate().take(launched.twin.maps.len()) {
-        let data = bytes(part.offset as usize, part.bytes as usize);
-        trace.data(
-            frame::Data {
-                launch: launched.frame.number,
-                map: map as u32,
-                kernel: kernel.id,
-                units: part.units,
-                capacity: part.capacity,
-                bytes: part.bytes,
-                context: launched.frame.context,
-                device: launched.frame.device,
-            },
-            data,
-        )?;
-    }
-    Ok(())
 }

@@ -54,6 +54,7 @@ macro_rules! functions {
 
 functions! {
     needed {
+        cuCtxGetCurrent(*mut Opaque);
         cuCtxGetDevice(*mut c_int);
         cuCtxPopCurrent_v2(*mut Opaque);
         cuCtxPushCurrent_v2(Opaque);
@@ -71,10 +72,14 @@ functions! {
         cuMemHostGetDevicePointer_v2(*mut u64, *mut c_void, c_uint);
         cuMemHostRegister_v2(*mut c_void, usize, c_uint);
         cuMemHostUnregister(*mut c_void);
+        cuMemcpyDtoDAsync_v2(u64, u64, usize, Opaque);
         cuMemcpyDtoHAsync_v2(*mut c_void, u64, usize, Opaque);
+        cuMemcpyHtoDAsync_v2(u64, *const c_void, usize, Opaque);
         cuMemsetD32Async(u64, c_uint, usize, Opaque);
         cuModuleGetFunction(*mut Opaque, Opaque, *const c_char);
+        cuModuleGetGlobal_v2(*mut u64, *mut usize, Opaque, *const c_char);
         cuModuleLoadData(*mut Opaque, *const c_void);
+        cuModuleUnload(Opaque);
         cuStreamCreate(*mut Opaque, c_uint);
         cuStreamDestroy_v2(Opaque);
         cuStreamGetCtx(Opaque, *mut Opaque);
@@ -89,6 +94,8 @@ functions! {
         write_value_first: cuStreamWriteValue64(Opaque, u64, u64, c_uint);
         library_load_data: cuLibraryLoadData(*mut Opaque, *const c_void, *const c_void, *const c_void, c_uint, *const c_void, *const c_void, c_uint);
         library_get_kernel: cuLibraryGetKernel(*mut Opaque, Opaque, *const c_char);
+        library_get_global: cuLibraryGetGlobal(*mut u64, *mut usize, Opaque, *const c_char);
+        library_unload: cuLibraryUnload(Opaque);
         kernel_get_attribute: cuKernelGetAttribute(*mut c_int, c_int, Opaque, c_int);
         kernel_set_attribute: cuKernelSetAttribute(c_int, c_int, Opaque, c_int);
         func_get_param_info: cuFuncGetParamInfo(Opaque, usize, *mut usize, *mut usize);

@@ -82,6 +82,20 @@ impl<const N: usize> Table<N> {
         false
     }
 
+    /// Every key with its value. Nobody else writes meanwhile.
+    pub(crate) fn each(&self, mut each: impl FnMut(usize, usize)) {
+        let taken = lock(&self.taken);
+        if *taken == 0 {
+            return;
+        }
+        for cell in &self.cells {
+            let (key, value) = (cell.key.load(Ordering::Relaxed), cell.value.load(Ordering::Relaxed));
+            if value != 0 {
+                each(key, value);
+            }
+        }
+    }
+
     /// Takes it out and returns it; 0 for nothing.
     pub(crate) fn take(&self, key: usize) -> usize {
         let _writer = lock(&self.taken);
@@ -109,6 +123,9 @@ mod tests {
         assert_eq!(TABLE.take(3 * 16), 0);
         assert_eq!(TABLE.get(3 * 16), 0);
         assert_eq!(TABLE.get(4 * 16), 4);
+        let mut sum = 0;
+        TABLE.each(|key, value| sum += key + value);
+        assert_eq!(sum, 17 * ((1..=40).sum::<usize>() - 3));
     }
 
     #[test]

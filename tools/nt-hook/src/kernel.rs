@@ -7,14 +7,17 @@
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use nt_wire::frame::Count;
-use nt_wire::message::{MapShape, Param, Slot};
+use nt_wire::frame::{self, Count};
+use nt_wire::message::{Constant, MapShape, Param, Pin, Slot};
 
+use crate::home::Homes;
 use crate::process::{lock, lock_until};
+use crate::resident::Known;
 use crate::tally::Tally;
 use crate::time::Deadline;
+use crate::trace::Trace;
 use crate::{Opaque, notes};
 
 /// Where a kernel stands on the way to being probed.
@@ -51,9 +54,11 @@ pub(crate) enum Skip {
     Arguments,
     /// The grid is resident at once as it is, and would not be with the probe in: its blocks might wait on each other.
     Resident,
+    /// Its twin has no place for one context or module more.
+    Homes,
 }
 
-const SKIPS: [&str; 8] = [
+const SKIPS: [&str; 9] = [
     "captured into a graph",
     "without a free segment in time",
     "larger than the pool",
@@ -62,6 +67,7 @@ const SKIPS: [&str; 8] = [
     "while the hook was passive",
     "with unusual arguments",
     "whose grid would no longer be resident at once",
+    "in one context or module more than there is room for",
 ];
 
 /// See the module. What a launch touches stands first, in one cache line.
@@ -73,7 +79,7 @@ pub(crate) struct Kernel {
     twin: AtomicPtr<Twin>,
     /// Launched as a twin.
     pub(crate) probed: AtomicU64,
-    /// In the trace.
+    /// Of these, all that they have saved is in the trace: their segments, and the tables that they counted in.
     pub(crate) collected: AtomicU64,
     skipped: [AtomicU64; SKIPS.len()],
     /// Mangled; empty for the one that stands for all unknown handles.
@@ -83,38 +89,55 @@ pub(crate) struct Kernel {
     /// Its number in the trace.
     pub(crate) id: u32,
     /// Whether the trace has its frame.
-    pub(crate) written: AtomicBool,
+    written: AtomicBool,
     /// Why it is unselected or has fallen.
     reason: Mutex<String>,
 }
 
-/// A woven kernel that was loaded.
+/// A woven kernel.
 pub(crate) struct Twin {
     /// Compute capability, 90 for 9.0.
     pub(crate) arch: u32,
     /// The original's parameters.
     pub(crate) params: Vec<Param>,
-    /// What stands in it.
+    /// What stands in its context block.
     pub(crate) slots: Vec<Slot>,
-    /// What a launch's segment holds.
+    /// What a launch's segment holds, and what its tables do.
     pub(crate) maps: Vec<MapShape>,
+    /// What it shares with the original.
+    pub(crate) pins: Vec<Pin>,
+    /// What it has copies of.
+    pub(crate) constants: Vec<Constant>,
     /// For the trace.
     pub(crate) manifest: Vec<u8>,
-    /// How it is launched.
+    /// How it is loaded.
     pub(crate) code: Code,
+    /// Where it is.
+    pub(crate) homes: Homes,
+    /// How many blocks of it fit a multiprocessor.
+    pub(crate) resident: Known,
 }
 
-/// The two ways in which a twin can be loaded.
+/// How a twin is loaded.
 pub(crate) enum Code {
-    /// A CUkernel, good in every context (driver 12.0 and later).
-    Library(Opaque),
-    /// A CUfunction a context, and the image to make further ones from.
-    Modules {
-        /// With its NUL.
-        image: Vec<u8>,
-        /// (context, function) pairs; 0 where there is none yet.
-        loaded: Box<[(AtomicUsize, AtomicUsize); 16]>,
-    },
+    /// As a CUkernel, good in every context (driver 12.0 and later).
+    Shared(Opaque),
+    /// For each home anew, from this image with its NUL: it is tied to another's variables, or there are no libraries.
+    Image(Vec<u8>),
+}
+
+impl Twin {
+    /// Whether it reaches variables of its original's module.
+    #[inline]
+    pub(crate) fn is_tied(&self) -> bool {
+        !self.pins.is_empty() || !self.constants.is_empty()
+    }
+
+    /// Whether its launches have something to save for themselves, or at least a frame to be told by.
+    #[inline]
+    pub(crate) fn has_segment(&self) -> bool {
+        self.maps.is_empty() || self.maps.iter().any(|map| !map.persistent)
+    }
 }
 
 // SAFETY: the driver's handles may be used from every thread.
@@ -161,7 +184,7 @@ impl Kernel {
         unsafe { self.twin.load(Ordering::Acquire).as_ref() }
     }
 
-    /// From now on launches run the twin.
+    /// From now on launches run the twin, where it is at home.
     pub(crate) fn rise(&self, twin: Twin) -> &'static Twin {
         let twin: &'static Twin = Box::leak(Box::new(twin));
         self.twin.store(std::ptr::from_ref(twin).cast_mut(), Ordering::Release);
@@ -178,6 +201,20 @@ impl Kernel {
     /// Counts a launch that is not probed.
     pub(crate) fn skip(&self, why: Skip) {
         self.skipped[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Writes its frame, once.
+    pub(crate) fn announce(&self, trace: &mut Trace, twin: &Twin) -> std::io::Result<()> {
+        if !self.written.load(Ordering::Relaxed) {
+            trace.frame(&frame::Kernel {
+                id: self.id,
+                arch: twin.arch,
+                name: self.name.to_owned(),
+                manifest: twin.manifest.clone(),
+            })?;
+            self.written.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Its line of the coverage table.
@@ -230,15 +267,9 @@ pub(crate) fn launched(deadline: Deadline) -> Vec<&'static Kernel> {
     all.filter(|kernel| kernel.launches.get() != 0).collect()
 }
 
-/// A context is at its end, and with it the modules that were loaded there.
-pub(crate) fn forget_context(handle: Opaque) {
-    for kernel in lock(&KERNELS).values() {
-        let Some(Twin { code: Code::Modules { loaded, .. }, .. }) = kernel.twin() else { continue };
-        for (context, _) in loaded.iter() {
-            // The function goes with the context's next use of the place.
-            let _ = context.compare_exchange(handle as usize, 0, Ordering::AcqRel, Ordering::Relaxed);
-        }
-    }
+/// All twins.
+pub(crate) fn twins() -> Vec<&'static Twin> {
+    lock(&KERNELS).values().filter_map(|kernel| kernel.twin()).collect()
 }
 
 /// What a function's handle is.
@@ -261,6 +292,12 @@ pub(crate) fn tie(handle: Opaque, kind: HandleKind, kernel: &'static Kernel) {
     if !FUNCTIONS.put(handle as usize, std::ptr::from_ref(kernel) as usize | bit) {
         notes::TABLE_FULL.count();
     }
+}
+
+/// The kernel in what [`untie`] took.
+pub(crate) fn of_value(value: usize) -> Option<&'static Kernel> {
+    // SAFETY: as in `of`.
+    unsafe { ((value & !KERNEL_BIT) as *const Kernel).as_ref() }
 }
 
 /// Takes handles out, before the driver may give them away anew; to be put back if it does not.

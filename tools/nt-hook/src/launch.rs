@@ -4,12 +4,13 @@
 //!
 //! 1. Is its stream being captured? Then it goes through: it runs when the graph does.
 //! 2. A segment of the context's pool is taken, large enough for what this grid may save.
-//! 3. The twin is launched with the program's own arguments and one more, the context block, by value.
-//! 4. An event is recorded behind it, and the slot handed to the collector.
+//! 3. Constants are copied to the twin's, in its stream, if it has any.
+//! 4. The twin is launched with the program's own arguments and one more, the context block, by value.
+//! 5. An event is recorded behind it, and the slot handed to the collector.
 //!
-//! In the program's stream stand the twin and the event, nothing else. Nothing here allocates, takes a lock across a
-//! driver call or can panic: indices come from lists that were measured when the kernel was prepared.
-//! Whatever fails, the original runs, and its code is what the program gets.
+//! A kernel that only counts in tables has no segment, no slot and no event: beside the launch, one question to the
+//! driver. Nothing here allocates, takes a lock across a driver call or can panic: indices come from lists that were
+//! measured when the kernel was prepared. Whatever fails, the original runs, and its code is what the program gets.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -17,24 +18,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use nt_wire::frame;
-use nt_wire::message::Fill;
 
+use crate::arguments::{CONTEXT, PARAMS, fill_block, fill_params, lay_out};
+use crate::behind::{self, context_of};
 use crate::driver::{self, Driver, LEGACY, PER_THREAD};
-use crate::kernel::{self, HandleKind, Kernel, Skip, State, Twin};
+use crate::home::{Home, owner_of};
+use crate::kernel::{self, HandleKind, Kernel, Skip, State};
 use crate::load::{self, hook};
-use crate::pool::{self, LAUNCHED, Launched, MAPS, Order, Part, Pool, RETURNED};
-use crate::prepare::prepare;
+use crate::pool::{LAUNCHED, Launched, Order, Pool, RETURNED, Slot};
+use crate::prepare::{prepare, settle};
 use crate::process::{self, Process};
 use crate::ring::{Refusal, Segment};
 use crate::table::{Name, real};
 use crate::tally::thread_pointer;
 use crate::time::{Deadline, now_ns};
 use crate::{Code, Opaque, collect, notes, time};
-
-/// The most parameters that an original may have.
-pub(crate) const PARAMS: usize = 512;
-/// The largest context block, in bytes.
-pub(crate) const CONTEXT: usize = 512;
 
 /// Probed launches so far: the number of the next.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -111,58 +109,83 @@ fn probe(
     if unsafe { (driver.cuStreamIsCapturing)(stream, &raw mut capturing) } != 0 || capturing != 0 {
         return Err(Some(Skip::Captured));
     }
-    let context = pool::of_stream(driver, stream).ok_or(Skip::NoPool)?;
+    let context = context_of(driver, stream).ok_or(Skip::NoPool)?;
     let twin = match kernel.twin() {
         Some(twin) => twin,
-        None => prepare(kernel, function, kind, context, driver, process).ok_or(None)?,
+        None => prepare(kernel, context, driver, process).ok_or(None)?,
     };
     if twin.arch != context.device.arch {
         return Err(Some(Skip::Architecture));
     }
-    let twin_function = twin.function(kernel, context, driver).ok_or(Skip::NoPool)?;
-    if stays_resident(driver, twin_function, function, shape, context.device.sms) == Some(false) {
+    let owner = owner_of(twin, function, kind);
+    let home = match twin.homes.enter(context, owner) {
+        Some(home) => home,
+        None => settle((kernel, twin), (function, kind), context, owner, driver, process)?,
+    };
+    let entered = Entered(home);
+    let functions = (home.loaded.function, function);
+    let Shape { grid, block, shared, .. } = *shape;
+    if twin.resident.stays_resident(driver, functions, grid, block, shared, context.device.sms) == Some(false)
+    {
         return Err(Some(Skip::Resident));
     }
-    let (parts, bytes) = lay_out(twin, shape, context.device.sms).ok_or(Skip::TooLarge)?;
+    let (parts, bytes) = lay_out(twin, false, grid, block, context.device.sms).ok_or(Skip::TooLarge)?;
     let mut array = [const { MaybeUninit::<Opaque>::uninit() }; PARAMS + 1];
     fill_params(twin, params, extra, &mut array).ok_or(Skip::Arguments)?;
 
-    let pool = context.pool(driver, process).ok_or(Skip::NoPool)?;
-    let segment = take(pool, bytes, process)?;
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let mut block = [0u64; CONTEXT / 8];
-    fill_block(twin, &parts, pool.base + segment.offset, number, &mut block);
-    if let Some(last) = array.get_mut(twin.params.len()) {
-        last.write(block.as_mut_ptr().cast());
-    }
-    let launched = Launched {
-        kernel,
-        twin,
-        frame: frame::Launch {
-            number,
-            kernel: kernel.id,
-            device: context.device.ordinal.cast_unsigned(),
-            grid: shape.grid,
-            block: shape.block,
-            shared: shape.shared,
-            sms: context.device.sms,
-            stream: shape.stream as u64,
-            context: context.handle as u64,
-            launched_ns: now_ns(),
-            complete_ns: 0,
-            clock_khz: context.device.clock_khz,
-        },
-        parts,
-        segment,
-        order: order(stream),
+    let segment = if twin.has_segment() {
+        let pool = context.pool(driver, process).ok_or(Skip::NoPool)?;
+        Some((pool, take(pool, bytes, process)?))
+    } else {
+        None
     };
-    let slot = &pool.slots[segment.slot % pool.slots.len()];
-    slot.note(launched);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let mut words = [0u64; CONTEXT / 8];
+    let base = segment.map_or(0, |(pool, segment)| pool.base + segment.offset);
+    fill_block(twin, (&parts, base), (&home.tables.parts, home.tables.base), number, &mut words);
+    if let Some(last) = array.get_mut(twin.params.len()) {
+        last.write(words.as_mut_ptr().cast());
+    }
+    let mut taken = None;
+    if let Some((pool, segment)) = segment {
+        let slot = &pool.slots[segment.slot % pool.slots.len()];
+        slot.note(Launched {
+            kernel,
+            twin,
+            home: (home.tables.bytes != 0).then_some(home),
+            frame: frame::Launch {
+                number,
+                kernel: kernel.id,
+                device: context.device.ordinal.cast_unsigned(),
+                grid,
+                block,
+                shared,
+                sms: context.device.sms,
+                stream: shape.stream as u64,
+                context: context.handle as u64,
+                launched_ns: now_ns(),
+                complete_ns: 0,
+                clock_khz: context.device.clock_khz,
+            },
+            parts,
+            segment,
+            order: order(stream),
+        });
+        taken = Some(Taken { pool, slot, crowded: segment.crowded });
+    }
+    let behind = context.made_behind().filter(|_| home.outlives_launches());
+    let noted = behind.is_none_or(|behind| behind.note(context, stream));
 
-    let code = call(twin_function, array.as_mut_ptr().cast(), std::ptr::null_mut());
+    let mut code = copy_constants(home, stream, driver);
+    if code == 0 {
+        code = call(functions.0, array.as_mut_ptr().cast(), std::ptr::null_mut());
+    }
     if code != 0 {
-        slot.state.store(RETURNED, Ordering::Release);
-        collect::nudge();
+        if let Some(Taken { slot, .. }) = taken {
+            slot.state.store(RETURNED, Ordering::Release);
+            collect::nudge_if_deep();
+        }
+        drop(entered);
         let original = call(function, params, extra);
         if original == 0 {
             // The twin is at fault: it needs what the original does not.
@@ -170,16 +193,68 @@ fn probe(
         }
         return Ok(original);
     }
-    // SAFETY: our event; a stream that has just taken a launch.
-    if unsafe { (driver.cuEventRecord)(slot.event, stream) } == 0 {
-        kernel.probed.fetch_add(1, Ordering::Relaxed);
-        slot.state.store(LAUNCHED, Ordering::Release);
-    } else {
-        // When it ends cannot be known, so its segment is lost.
-        pool.broken.store(true, Ordering::Release);
+    kernel.probed.fetch_add(1, Ordering::Relaxed);
+    if let Some(behind) = behind {
+        home.launches.fetch_add(1, Ordering::Relaxed);
+        if !noted && behind.stand(driver, stream).is_err() {
+            quietly_say("the end of launches in a thread's default stream is not known");
+        }
     }
-    collect::nudge();
+    if let Some(taken) = taken {
+        taken.hand_over(driver, stream);
+    }
     Ok(0)
+}
+
+/// A launch that has begun; its home does not end meanwhile.
+struct Entered(&'static Home);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// A slot, and what else is known when it was taken.
+struct Taken<'p> {
+    pool: &'p Pool,
+    slot: &'p Slot,
+    crowded: bool,
+}
+
+impl Taken<'_> {
+    /// To the collector, behind a launch.
+    fn hand_over(self, driver: &Driver, stream: Opaque) {
+        // SAFETY: our event; a stream that has just taken a launch.
+        if unsafe { (driver.cuEventRecord)(self.slot.event, stream) } == 0 {
+            self.slot.state.store(LAUNCHED, Ordering::Release);
+        } else {
+            // When it ends cannot be known, so its segment is lost.
+            self.pool.broken.store(true, Ordering::Release);
+        }
+        if self.crowded {
+            collect::nudge();
+        } else {
+            collect::nudge_if_deep();
+        }
+    }
+}
+
+/// Gives the twin the constants that the original would read.
+fn copy_constants(home: &Home, stream: Opaque, driver: &Driver) -> Code {
+    for copy in &home.copies {
+        // SAFETY: variables of both modules, of that size.
+        let code = unsafe { (driver.cuMemcpyDtoDAsync_v2)(copy.to, copy.from, copy.bytes as usize, stream) };
+        if code != 0 {
+            return code;
+        }
+    }
+    0
+}
+
+#[cold]
+fn quietly_say(text: &str) {
+    crate::quiet::guard(|| notes::say(text.into()));
 }
 
 #[cold]
@@ -194,91 +269,7 @@ fn order(stream: Opaque) -> Order {
     Order {
         stream: stream as usize,
         thread: thread_pointer(),
-        epoch: pool::STREAMS_DESTROYED.load(Ordering::Acquire),
-    }
-}
-
-/// Where each map's part lies in the launch's segment, and its size. `None` beyond all bounds.
-fn lay_out(twin: &Twin, shape: &Shape, sms: u32) -> Option<([Part; MAPS], u64)> {
-    /// Parts begin at multiples of this: a cache line's worth and more.
-    const PART: u64 = 256;
-    /// Capacities are rounded up to it, as the layout of columns wants.
-    const STEP: u64 = 16;
-    let mut parts = [Part::default(); MAPS];
-    let mut end = 0u64;
-    for (part, map) in parts.iter_mut().zip(&twin.maps) {
-        let units = map.unit.count(shape.grid, shape.block, sms)?;
-        let capacity = units.checked_next_multiple_of(STEP)?;
-        let bytes = capacity.checked_mul(u64::from(map.stride))?;
-        *part = Part { offset: end, bytes, units, capacity };
-        end = end.checked_add(bytes)?.checked_next_multiple_of(PART)?;
-    }
-    Some((parts, end))
-}
-
-/// Points at the program's arguments, wherever they are. `None` if they are not as the kernel's parameters ask.
-fn fill_params(
-    twin: &Twin,
-    params: *mut Opaque,
-    extra: *mut Opaque,
-    array: &mut [MaybeUninit<Opaque>; PARAMS + 1],
-) -> Option<()> {
-    if twin.params.is_empty() || !params.is_null() {
-        for (i, to) in array.iter_mut().enumerate().take(twin.params.len()) {
-            // SAFETY: the driver reads as many pointers from it.
-            to.write(unsafe { *params.add(i) });
-        }
-        return Some(());
-    }
-    let (buffer, size) = packed(extra)?;
-    for (param, to) in twin.params.iter().zip(array) {
-        if param.offset as usize + param.size as usize > size {
-            return None;
-        }
-        to.write(buffer.wrapping_byte_add(param.offset as usize));
-    }
-    Some(())
-}
-
-/// The buffer of packed parameters in an `extra` list, and its size.
-fn packed(extra: *mut Opaque) -> Option<(Opaque, usize)> {
-    const END: usize = 0;
-    const BUFFER: usize = 1;
-    const SIZE: usize = 2;
-    let (mut buffer, mut size) = (None, None);
-    if extra.is_null() {
-        return None;
-    }
-    for pair in 0..8 {
-        // SAFETY: pairs of a name and a value, ended by END.
-        let name = unsafe { *extra.add(2 * pair) } as usize;
-        if name == END {
-            break;
-        }
-        // SAFETY: as above.
-        let value = unsafe { *extra.add(2 * pair + 1) };
-        match name {
-            BUFFER => buffer = Some(value),
-            // SAFETY: the address of the size.
-            SIZE => size = unsafe { value.cast::<usize>().as_ref() }.copied(),
-            _ => return None,
-        }
-    }
-    Some((buffer.filter(|buffer| !buffer.is_null())?, size?))
-}
-
-fn fill_block(twin: &Twin, parts: &[Part; MAPS], base: u64, number: u64, block: &mut [u64; CONTEXT / 8]) {
-    for slot in &twin.slots {
-        let part = |map: u32| parts.get(map as usize).copied().unwrap_or_default();
-        let value = match slot.fill {
-            Fill::Zero => 0,
-            Fill::Base(map) => base + part(map).offset,
-            Fill::Capacity(map) => part(map).capacity,
-            Fill::Launch => number,
-        };
-        if let Some(word) = block.get_mut(slot.offset as usize / 8) {
-            *word = value;
-        }
+        epoch: behind::DESTROYED.load(Ordering::Acquire),
     }
 }
 
@@ -312,27 +303,6 @@ fn wait_for_segment(pool: &Pool, bytes: u64, process: &Process) -> Result<Segmen
             taken => return taken.map_err(|_| Skip::NoPool),
         }
     }
-}
-
-/// A grid that fits the device all at once may be one whose blocks wait for each other. `Some(false)`: with the probe's
-/// registers it would no longer fit, and might wait for ever.
-fn stays_resident(driver: &Driver, twin: Opaque, original: Opaque, shape: &Shape, sms: u32) -> Option<bool> {
-    /// No multiprocessor holds more blocks.
-    const MOST: u64 = 32;
-    let blocks = shape.grid.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::from(d)))?;
-    let threads = shape.block.iter().try_fold(1u32, |n, &d| n.checked_mul(d))?;
-    if blocks <= u64::from(sms) || blocks > MOST * u64::from(sms) {
-        // A block a multiprocessor fits, if the twin can be launched at all.
-        return None;
-    }
-    let ask = driver.active_blocks?;
-    let fits = |function| {
-        let (mut active, threads) = (0, c_int::try_from(threads).ok()?);
-        // SAFETY: writes one int.
-        let code = unsafe { ask(&raw mut active, function, threads, shape.shared as usize) };
-        (code == 0).then(|| blocks <= u64::from(active.cast_unsigned()) * u64::from(sms))
-    };
-    if fits(twin)? { Some(true) } else { Some(!fits(original)?) }
 }
 
 macro_rules! plain_launch {

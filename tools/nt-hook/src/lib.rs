@@ -8,25 +8,33 @@
 //! boot, enter       into the program: dlsym, dlvsym, dlopen          table     which names, whose addresses
 //! exec              into its children                                handles   CUfunction -> kernel
 //! image, load       modules: what is in them, whose are the kernels  parent    the talk with nt-run
-//! prepare           a selected kernel's first launch                 launch    each further one
+//! prepare, home     a selected kernel's first launch, and where      launch    each further one
+//! tie               what a twin shares with its original             arguments what it is launched with
 //! ring, pool, stage memory for what probes save                      collect   the thread that fetches it
-//! trace             the file                                         exit      the ways out
+//! behind, harvest   tables, which are fetched in the end             resident  grids that must fit as a whole
+//! record, trace     the file                                         exit      the ways out
 //! ```
 //!
 //! Promises, in the order of their weight: a failure of ours leaves the program as it would be without us (the
 //! original kernel runs, the driver's own codes come back); nothing is printed, no signal handler is installed, the
-//! program is never ended; in the program's streams stand its own launches and an event after each probed one.
+//! program is never ended; in the program's streams stand its own launches, an event after each probed one that has
+//! something to fetch, and copies of constants before those that have copies of them.
 #![allow(unsafe_code, reason = "the hook speaks C with the program above and the driver below")]
 #![cfg_attr(test, allow(dead_code, reason = "unit tests export nothing, so what only C calls has no caller"))]
 
+mod arguments;
+mod behind;
 mod boot;
 mod collect;
+mod context;
 mod driver;
 mod enter;
 mod env;
 mod exec;
 mod exit;
 mod handles;
+mod harvest;
+mod home;
 mod image;
 mod kernel;
 mod launch;
@@ -37,10 +45,13 @@ mod pool;
 mod prepare;
 mod process;
 mod quiet;
+mod record;
+mod resident;
 mod ring;
 mod stage;
 mod table;
 mod tally;
+mod tie;
 mod time;
 mod trace;
 

@@ -16,7 +16,7 @@ use crate::handles::Table;
 use crate::kernel::{self, HandleKind, Kernel};
 use crate::process::lock;
 use crate::quiet::{guard, planned_panic};
-use crate::{Code, Opaque, driver, image, notes, process, table};
+use crate::{Code, Opaque, driver, home, image, notes, process, table};
 
 /// A module or library that is loaded.
 struct Module {
@@ -110,6 +110,56 @@ fn in_file(path: *const c_char) -> impl FnOnce() -> Option<Vec<u8>> {
     }
 }
 
+/// The module or library that a function's variables are in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    /// A CUmodule.
+    Module(usize),
+    /// A CUlibrary.
+    Library(usize),
+}
+
+/// Function handles and their owners, [`LIBRARY`] set in a library's.
+static OWNERS: Table<65_536> = Table::new();
+const LIBRARY: usize = 1;
+
+impl Owner {
+    fn of(from: Opaque, kind: HandleKind) -> Owner {
+        match kind {
+            HandleKind::Function => Owner::Module(from as usize),
+            HandleKind::Kernel => Owner::Library(from as usize),
+        }
+    }
+
+    fn put(self, function: Opaque) {
+        OWNERS.put(
+            function as usize,
+            match self {
+                Owner::Module(module) => module,
+                Owner::Library(library) => library | LIBRARY,
+            },
+        );
+    }
+}
+
+/// Whose variables a function uses; `None` if nobody tells.
+pub(crate) fn owner(function: Opaque, kind: HandleKind) -> Option<Owner> {
+    match OWNERS.get(function as usize) {
+        0 => {}
+        value if value & LIBRARY == 0 => return Some(Owner::Module(value)),
+        value => return Some(Owner::Library(value & !LIBRARY)),
+    }
+    let get = driver::get()?.func_get_module.filter(|_| kind == HandleKind::Function)?;
+    let mut module = std::ptr::null_mut();
+    // SAFETY: writes one handle.
+    let found = unsafe { get(&raw mut module, function) } == 0 && !module.is_null();
+    found.then(|| {
+        let owner = Owner::of(module, kind);
+        owner.put(function);
+        owner
+    })
+}
+
 /// After a good look-up: ties the handle to its kernel.
 fn give_out(out: *mut Opaque, from: Opaque, name: *const c_char, kind: HandleKind) {
     guard(|| {
@@ -119,6 +169,7 @@ fn give_out(out: *mut Opaque, from: Opaque, name: *const c_char, kind: HandleKin
         if name.is_null() || process::get().is_none() {
             return;
         }
+        Owner::of(from, kind).put(handle);
         // SAFETY: the driver has accepted it.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
         match module(from) {
@@ -142,14 +193,19 @@ impl Module {
 
 /// Runs a real unload between taking the module's handles out and, if it fails, putting them back.
 fn unload(handle: Opaque, call: impl FnOnce() -> Code) -> Code {
-    let mut taken = Vec::new();
+    let mut taken: Vec<(usize, usize, usize)> = Vec::new();
     let mut modules = Vec::new();
     guard(|| {
         if let Some(module) = module(handle) {
             let handles = lock(&module.handles);
-            taken = handles.functions.iter().map(|&function| (function, kernel::untie(function))).collect();
+            let take = |&function: &usize| (function, kernel::untie(function), OWNERS.take(function));
+            taken = handles.functions.iter().map(take).collect();
             modules =
                 handles.modules.iter().chain([&(handle as usize)]).map(|&m| (m, MODULES.take(m))).collect();
+            drop(handles);
+            let owners = modules.iter().flat_map(|&(m, _)| [Owner::Module(m), Owner::Library(m)]);
+            let kernels = taken.iter().filter_map(|&(_, kernel, _)| kernel::of_value(kernel));
+            home::retire_owners(&owners.collect::<Vec<_>>(), &kernels.collect::<Vec<_>>());
         }
     });
     let code = call();
@@ -158,8 +214,11 @@ fn unload(handle: Opaque, call: impl FnOnce() -> Code) -> Code {
             for &(module, value) in modules.iter().filter(|(_, value)| *value != 0) {
                 MODULES.put(module, value);
             }
-            for &(function, value) in &taken {
+            for &(function, value, owner) in &taken {
                 kernel::tie_again(function, value);
+                if owner != 0 {
+                    OWNERS.put(function, owner);
+                }
             }
         });
     }
@@ -255,8 +314,14 @@ hook!(cuLibraryGetModule(out: *mut Opaque, library: Opaque) then guard(|| {
 hook!(cuKernelGetFunction(out: *mut Opaque, of: Opaque) then guard(|| {
     // SAFETY: the driver has just written it.
     let Some(&function) = (unsafe { out.as_ref() }) else { return };
-    if let Some((kernel, _)) = kernel::of(of) {
-        kernel::tie(function, HandleKind::Function, kernel);
+    let Some((kernel, kind)) = kernel::of(of) else { return };
+    kernel::tie(function, HandleKind::Function, kernel);
+    // It goes when its library does.
+    if let Some(Owner::Library(library)) = owner(of, kind) {
+        Owner::Library(library).put(function);
+        if let Some(library) = module(library as Opaque) {
+            lock(&library.handles).functions.insert(function as usize);
+        }
     }
 }));
 
@@ -272,6 +337,7 @@ fn repeat(handle: Opaque, attribute: c_int, value: c_int) {
         return;
     };
     crate::prepare::set_attribute(driver, twin, attribute, value);
+    twin.resident.forget();
 }
 
 hook!(cuGetProcAddress(name: *const c_char, out: *mut Opaque, version: c_int, flags: u64) then swap(name, out));

@@ -1,21 +1,26 @@
 //! The first launch of a selected kernel: its twin is asked for, loaded, and made like the original.
 //!
 //! The launching thread waits for the parent, up to a minute; others that launch selected kernels for the first time
-//! wait behind it. Whatever goes wrong gives the kernel a reason and leaves it as it is, for good.
+//! wait behind it. Whatever goes wrong gives the kernel a reason and leaves it as it is, for good. The first launch in
+//! each further context (and, for a twin that is tied to a module's variables, of each further module) makes the twin
+//! at home there.
 
 use std::ffi::{CString, c_int};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nt_wire::message::{self, Fill, Need};
+use nt_wire::message::{self, Fill, Need, Unit};
 
+use crate::context::{Context, Current};
 use crate::driver::Driver;
-use crate::kernel::{self, Code, HandleKind, Kernel, State, Twin};
+use crate::home::{self, Home, Homes};
+use crate::kernel::{self, Code, HandleKind, Kernel, Skip, State, Twin};
+use crate::load::Owner;
 use crate::parent::Answer;
-use crate::pool::{self, Context, MAPS};
-use crate::process::{Process, lock};
+use crate::pool::MAPS;
+use crate::process::{self, Process, lock};
 use crate::quiet::{guard, planned_panic};
-use crate::{Opaque, launch, notes};
+use crate::resident::Known;
+use crate::{Opaque, arguments, notes};
 
 static PREPARING: Mutex<()> = Mutex::new(());
 
@@ -23,8 +28,6 @@ static PREPARING: Mutex<()> = Mutex::new(());
 #[cold]
 pub(crate) fn prepare(
     kernel: &'static Kernel,
-    handle: Opaque,
-    kind: HandleKind,
     context: &Context,
     driver: &Driver,
     process: &Process,
@@ -36,12 +39,7 @@ pub(crate) fn prepare(
         }
         planned_panic("prepare");
         let twin = ask(kernel, context, process)
-            .and_then(|(twin, image)| load(kernel, twin, image, context, driver))
-            .and_then(|twin| {
-                compare_params(&twin, handle, kind, driver)?;
-                copy_attributes(&twin, handle, kind, context, driver)?;
-                Ok(twin)
-            });
+            .and_then(|(twin, image)| accept(kernel, twin, image, context, driver));
         match twin {
             Ok(twin) => Some(kernel.rise(twin)),
             Err(reason) => {
@@ -51,6 +49,51 @@ pub(crate) fn prepare(
         }
     });
     twin.flatten()
+}
+
+/// Makes a twin at home, for launches of `handle` in a context; entered. `Err(None)`: the kernel has fallen.
+#[cold]
+pub(crate) fn settle(
+    (kernel, twin): (&'static Kernel, &'static Twin),
+    (handle, kind): (Opaque, HandleKind),
+    context: &'static Context,
+    owner: Option<Owner>,
+    driver: &Driver,
+    process: &'static Process,
+) -> Result<&'static Home, Option<Skip>> {
+    let home = guard(|| {
+        let _preparing = lock(&PREPARING);
+        if let Some(home) = twin.homes.enter(context, owner) {
+            return Ok(home);
+        }
+        if kernel.state() == State::Fallen {
+            return Err(None);
+        }
+        if !process::active() || context.is_retiring() {
+            return Err(Some(Skip::Passive));
+        }
+        let made = if twin.is_tied() && owner.is_none() {
+            Err("the module of its handle is not known".to_owned())
+        } else {
+            home::make(kernel, twin, context, owner, driver, process)
+        };
+        let fitted = made.and_then(|home| {
+            compare_params(twin, handle, kind, driver)?;
+            copy_attributes(home, handle, kind, driver)?;
+            Ok(home)
+        });
+        match fitted {
+            Ok(home) => {
+                home::open(home)?;
+                twin.homes.enter(context, owner).ok_or(Some(Skip::Passive))
+            }
+            Err(reason) => {
+                kernel.fall(reason);
+                Err(None)
+            }
+        }
+    });
+    home.unwrap_or(Err(None))
 }
 
 fn ask(kernel: &Kernel, context: &Context, process: &Process) -> Result<(message::Twin, Vec<u8>), String> {
@@ -68,8 +111,8 @@ fn ask(kernel: &Kernel, context: &Context, process: &Process) -> Result<(message
     }
 }
 
-/// Checks a layout against what the launch path can hold, so that it need not, and loads the module.
-fn load(
+/// Checks a layout against what the launch path can hold, so that it need not, and loads what is good everywhere.
+fn accept(
     kernel: &Kernel,
     twin: message::Twin,
     image: Vec<u8>,
@@ -86,9 +129,9 @@ fn load(
             && slot.offset as usize + 8 <= size
             && (map == 0 || map < twin.maps.len())
     };
-    if twin.params.len() > launch::PARAMS
+    if twin.params.len() > arguments::PARAMS
         || twin.maps.len() > MAPS
-        || size > launch::CONTEXT
+        || size > arguments::CONTEXT
         || !size.is_multiple_of(8)
         || !twin.slots.iter().all(fits)
         || (twin.maps.is_empty()
@@ -96,32 +139,74 @@ fn load(
     {
         return Err("its layout is larger than the hook can hold".into());
     }
-    let code = match load_library(kernel, &image, driver)? {
-        Some(function) => Code::Library(function),
-        None => {
-            let function = load_module(kernel, &image, context, driver)?;
-            let loaded: Box<[(AtomicUsize, AtomicUsize); 16]> = Box::default();
-            loaded[0].1.store(function as usize, Ordering::Relaxed);
-            loaded[0].0.store(context.handle as usize, Ordering::Release);
-            Code::Modules { image, loaded }
-        }
-    };
-    Ok(Twin {
+    if twin.maps.iter().any(|map| map.persistent && map.unit != Unit::Sm) {
+        return Err("its tables are of units that differ from launch to launch".into());
+    }
+    let mut twin = Twin {
         arch: context.device.arch,
         params: twin.params,
         slots: twin.slots,
         maps: twin.maps,
+        pins: twin.pins,
+        constants: twin.constants,
         manifest: twin.manifest,
-        code,
-    })
+        code: Code::Image(Vec::new()),
+        homes: Homes::new(),
+        resident: Known::new(),
+    };
+    let shared = if twin.is_tied() { None } else { load_library(kernel, &image, driver)? };
+    twin.code = match shared {
+        Some(shared) => Code::Shared(shared.function),
+        None => Code::Image(image),
+    };
+    Ok(twin)
+}
+
+/// What is launched, in one home.
+#[derive(Clone, Copy)]
+pub(crate) struct Loaded {
+    /// A CUfunction or a CUkernel.
+    pub(crate) function: Opaque,
+    kind: HandleKind,
+    /// What it was loaded in, if for this home alone.
+    pub(crate) owner: Option<Owner>,
+}
+
+impl Loaded {
+    /// Gives it back to the driver. Its context is current.
+    pub(crate) fn unload(&self, driver: &Driver) {
+        // SAFETY: loaded for one home, which has ended.
+        unsafe {
+            match self.owner {
+                Some(Owner::Module(module)) => _ = (driver.cuModuleUnload)(module as Opaque),
+                Some(Owner::Library(library)) => {
+                    if let Some(unload) = driver.library_unload {
+                        unload(library as Opaque);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+/// Loads a twin for a home in the current context.
+pub(crate) fn load(kernel: &Kernel, twin: &Twin, driver: &Driver) -> Result<Loaded, String> {
+    match &twin.code {
+        Code::Shared(function) => Ok(Loaded { function: *function, kind: HandleKind::Kernel, owner: None }),
+        Code::Image(image) => match load_library(kernel, image, driver)? {
+            Some(loaded) => Ok(loaded),
+            None => load_module(kernel, image, driver),
+        },
+    }
 }
 
 fn c_name(kernel: &Kernel) -> Result<CString, String> {
     CString::new(kernel.name).map_err(|_| "its name holds a NUL".into())
 }
 
-/// A kernel of a library, good in every context; `None` where there are no libraries (before driver 12.0).
-fn load_library(kernel: &Kernel, image: &[u8], driver: &Driver) -> Result<Option<Opaque>, String> {
+/// A library with the kernel, good in every context; `None` where there are no libraries (before driver 12.0).
+fn load_library(kernel: &Kernel, image: &[u8], driver: &Driver) -> Result<Option<Loaded>, String> {
     const NOT_SUPPORTED: crate::Code = 801;
     let (Some(load), Some(get)) = (driver.library_load_data, driver.library_get_kernel) else {
         return Ok(None);
@@ -136,56 +221,25 @@ fn load_library(kernel: &Kernel, image: &[u8], driver: &Driver) -> Result<Option
         }
         refuse(get(&raw mut function, library, name.as_ptr()))?;
     }
-    Ok(Some(function))
+    let owner = Some(Owner::Library(library as usize));
+    Ok(Some(Loaded { function, kind: HandleKind::Kernel, owner }))
 }
 
-fn load_module(kernel: &Kernel, image: &[u8], context: &Context, driver: &Driver) -> Result<Opaque, String> {
+/// A module of the current context.
+fn load_module(kernel: &Kernel, image: &[u8], driver: &Driver) -> Result<Loaded, String> {
     let name = c_name(kernel)?;
-    let _current = pool::Current::new(driver, context.handle).ok_or("its context cannot be made current")?;
     let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: as in `load_library`.
     unsafe {
         refuse((driver.cuModuleLoadData)(&raw mut module, image.as_ptr().cast()))?;
         refuse((driver.cuModuleGetFunction)(&raw mut function, module, name.as_ptr()))?;
     }
-    Ok(function)
+    let owner = Some(Owner::Module(module as usize));
+    Ok(Loaded { function, kind: HandleKind::Function, owner })
 }
 
 fn refuse(code: crate::Code) -> Result<(), String> {
     if code == 0 { Ok(()) } else { Err(format!("the driver refused its twin: {}", kernel::code_text(code))) }
-}
-
-impl Twin {
-    /// What is launched in a context.
-    pub(crate) fn function(
-        &self,
-        kernel: &'static Kernel,
-        context: &Context,
-        driver: &Driver,
-    ) -> Option<Opaque> {
-        let Code::Modules { image, loaded } = &self.code else {
-            let Code::Library(function) = self.code else { return None };
-            return Some(function);
-        };
-        let wanted = context.handle as usize;
-        let find = || loaded.iter().find(|(context, _)| context.load(Ordering::Acquire) == wanted);
-        if let Some((_, function)) = find() {
-            return Some(function.load(Ordering::Relaxed) as Opaque);
-        }
-        // The first launch in a further context.
-        guard(|| {
-            let _preparing = lock(&PREPARING);
-            if let Some((_, function)) = find() {
-                return Some(function.load(Ordering::Relaxed) as Opaque);
-            }
-            let (at, function) = loaded.iter().find(|(context, _)| context.load(Ordering::Acquire) == 0)?;
-            let new = load_module(kernel, image, context, driver).map_err(notes::say).ok()?;
-            function.store(new as usize, Ordering::Relaxed);
-            at.store(wanted, Ordering::Release);
-            Some(new)
-        })
-        .flatten()
-    }
 }
 
 /// The layout that the parent has read from the PTX against what the driver says of the original (12.4 and later).
@@ -215,26 +269,15 @@ const SHARED: c_int = 8;
 /// Every function attribute that can be set: shared memory, carve-out, non-portable clusters, cluster shape and policy.
 const SETTABLE: [c_int; 7] = [SHARED, 9, 14, 11, 12, 13, 15];
 
-fn copy_attributes(
-    twin: &Twin,
-    handle: Opaque,
-    kind: HandleKind,
-    context: &Context,
-    driver: &Driver,
-) -> Result<(), String> {
-    let _current = pool::Current::new(driver, context.handle);
+fn copy_attributes(home: &Home, handle: Opaque, kind: HandleKind, driver: &Driver) -> Result<(), String> {
+    let (context, twin) = (home.context, home.loaded);
+    let _current = Current::new(driver, context.handle);
     for attribute in SETTABLE {
         let Some(wanted) = get_attribute(driver, handle, kind, attribute, context) else { continue };
-        let (twin_handle, twin_kind) = match &twin.code {
-            Code::Library(kernel) => (*kernel, HandleKind::Kernel),
-            Code::Modules { loaded, .. } => {
-                (loaded[0].1.load(Ordering::Relaxed) as Opaque, HandleKind::Function)
-            }
-        };
-        if get_attribute(driver, twin_handle, twin_kind, attribute, context) == Some(wanted) {
+        if get_attribute(driver, twin.function, twin.kind, attribute, context) == Some(wanted) {
             continue;
         }
-        if !set_attribute(driver, twin, attribute, wanted) && attribute == SHARED {
+        if !set(driver, twin, attribute, wanted) && attribute == SHARED {
             return Err(format!("its twin cannot have {wanted} bytes of dynamic shared memory"));
         }
     }
@@ -261,26 +304,26 @@ fn get_attribute(
     (code == 0).then_some(value)
 }
 
-/// Sets a function attribute of a twin, on the current context's device; whether the driver took it.
-pub(crate) fn set_attribute(driver: &Driver, twin: &Twin, attribute: c_int, value: c_int) -> bool {
-    match &twin.code {
-        Code::Library(kernel) => {
-            let mut device = 0;
-            // SAFETY: writes one int; then passes plain values.
-            unsafe {
+/// Sets a function attribute of a twin, wherever it is, on the current context's device.
+pub(crate) fn set_attribute(driver: &Driver, twin: &Twin, attribute: c_int, value: c_int) {
+    for home in twin.homes.each() {
+        set(driver, home.loaded, attribute, value);
+    }
+}
+
+/// Whether the driver took it.
+fn set(driver: &Driver, twin: Loaded, attribute: c_int, value: c_int) -> bool {
+    let mut device = 0;
+    // SAFETY: writes one int; then passes plain values.
+    unsafe {
+        match twin.kind {
+            HandleKind::Function => (driver.cuFuncSetAttribute)(twin.function, attribute, value) == 0,
+            HandleKind::Kernel => {
                 (driver.cuCtxGetDevice)(&raw mut device) == 0
                     && driver
                         .kernel_set_attribute
-                        .is_some_and(|set| set(attribute, value, *kernel, device) == 0)
+                        .is_some_and(|set| set(attribute, value, twin.function, device) == 0)
             }
-        }
-        Code::Modules { loaded, .. } => {
-            let live = loaded.iter().filter(|(context, _)| context.load(Ordering::Acquire) != 0);
-            let mut functions = live.map(|(_, function)| function.load(Ordering::Relaxed));
-            // SAFETY: functions that were loaded and are never unloaded.
-            functions.all(|function| unsafe {
-                (driver.cuFuncSetAttribute)(function as Opaque, attribute, value) == 0
-            })
         }
     }
 }

@@ -61,8 +61,18 @@ impl SignalsBlocked {
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
-        // SAFETY: the set that `new` read.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the set that `new` read, and one of ours.
+        unsafe {
+            // What a write of ours has called up while it was blocked must not end the program now.
+            if libc::sigismember(&raw const self.0, libc::SIGXFSZ) == 0 {
+                let mut ours: libc::sigset_t = std::mem::zeroed();
+                libc::sigemptyset(&raw mut ours);
+                libc::sigaddset(&raw mut ours, libc::SIGXFSZ);
+                libc::sigtimedwait(&raw const ours, std::ptr::null_mut(), &raw const now);
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut());
+        }
     }
 }
 

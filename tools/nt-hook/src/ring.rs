@@ -43,6 +43,8 @@ pub(crate) struct Segment {
     pub(crate) offset: u64,
     /// Its bytes, a multiple of [`UNIT`].
     pub(crate) len: u64,
+    /// Whether more than half of the ring is out with it.
+    pub(crate) crowded: bool,
     /// What [`Ring::give_back`] puts into `free`.
     end: u64,
 }
@@ -109,7 +111,14 @@ impl Ring {
             let end = ((start + need) & POSITION_MASK) << COUNT_BITS | (count + 1) & COUNT_MASK;
             if self.head.compare_exchange_weak(head, end, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 let slot = (count % SLOTS) as usize;
-                return Ok(Segment { slot, offset: start % self.size * UNIT, len: need * UNIT, end });
+                let crowded = out > self.size / 2 || slots > SLOTS / 2;
+                return Ok(Segment {
+                    slot,
+                    offset: start % self.size * UNIT,
+                    len: need * UNIT,
+                    crowded,
+                    end,
+                });
             }
         }
     }

@@ -21,6 +21,12 @@ pub(crate) struct Failure {
     pub(crate) code: Code,
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.call, crate::kernel::code_text(self.code))
+    }
+}
+
 /// Names the call that a code is of.
 pub(crate) fn check(call: &'static str, code: Code) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure { call, code }) }
@@ -107,20 +113,39 @@ impl Stage {
             }
         }
         for &(offset, at, len) in &runs {
-            let to = self.memory.wrapping_byte_add(Self::PAGE + at);
-            // SAFETY: `len` bytes of the pool, to a part of the stage that holds as many.
-            let code = unsafe { (driver.cuMemcpyDtoHAsync_v2)(to, pool.base + offset, len, pool.stream) };
-            check("cuMemcpyDtoHAsync", code)?;
+            self.copy(driver, at, pool.base + offset, len, pool.stream)?;
         }
         for &(offset, _, len) in &runs {
-            // SAFETY: as above; segments are multiples of four bytes.
+            // SAFETY: a part of the pool; segments are multiples of four bytes.
             let code = unsafe { (driver.cuMemsetD32Async)(pool.base + offset, 0, len / 4, pool.stream) };
             check("cuMemsetD32Async", code)?;
         }
+        self.signal(driver, pool.stream)
+    }
+
+    /// Copies `len` bytes of device memory of ours to `at`.
+    pub(crate) fn copy(
+        &mut self,
+        driver: &Driver,
+        at: usize,
+        from: u64,
+        len: usize,
+        stream: Opaque,
+    ) -> Result<(), Failure> {
+        if at.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(Failure { call: "a copy beyond its stage", code: 1 });
+        }
+        let to = self.memory.wrapping_byte_add(Self::PAGE + at);
+        // SAFETY: the caller's device memory, to a part of the stage that holds as many bytes.
+        check("cuMemcpyDtoHAsync", unsafe { (driver.cuMemcpyDtoHAsync_v2)(to, from, len, stream) })
+    }
+
+    /// Lets the device say when all that was asked of a stream of ours is done; returns what the word will be.
+    pub(crate) fn signal(&mut self, driver: &Driver, stream: Opaque) -> Result<u64, Failure> {
         self.value += 1;
         if let (None, Some(write)) = (self.event, driver.write_value.or(driver.write_value_first)) {
             // SAFETY: the word's own address.
-            let code = unsafe { write(pool.stream, self.word, self.value, 0) };
+            let code = unsafe { write(stream, self.word, self.value, 0) };
             if code == 0 {
                 return Ok(self.value);
             }
@@ -129,7 +154,7 @@ impl Stage {
         }
         if let Some(event) = self.event {
             // SAFETY: our own event and stream.
-            check("cuEventRecord", unsafe { (driver.cuEventRecord)(event, pool.stream) })?;
+            check("cuEventRecord", unsafe { (driver.cuEventRecord)(event, stream) })?;
         }
         Ok(self.value)
     }

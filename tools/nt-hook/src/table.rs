@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::boot::{self, RTLD_NEXT};
-use crate::{Code, Opaque, exit, launch, load, notes, pool};
+use crate::{Code, Opaque, behind, context, exit, launch, load, notes};
 
 /// A name of ours.
 struct Hook {
@@ -46,12 +46,12 @@ macro_rules! hooks {
 
 // Sorted, so that a reader finds them; a test looks.
 hooks! {
-    pool::cuCtxDestroy,
-    pool::cuCtxDestroy_v2,
-    pool::cuDevicePrimaryCtxRelease,
-    pool::cuDevicePrimaryCtxRelease_v2,
-    pool::cuDevicePrimaryCtxReset,
-    pool::cuDevicePrimaryCtxReset_v2,
+    context::cuCtxDestroy,
+    context::cuCtxDestroy_v2,
+    context::cuDevicePrimaryCtxRelease,
+    context::cuDevicePrimaryCtxRelease_v2,
+    context::cuDevicePrimaryCtxReset,
+    context::cuDevicePrimaryCtxReset_v2,
     load::cuFuncSetAttribute,
     load::cuGetProcAddress,
     load::cuGetProcAddress_v2,
@@ -81,8 +81,8 @@ hooks! {
     load::cuModuleLoadDataEx,
     load::cuModuleLoadFatBinary,
     load::cuModuleUnload,
-    pool::cuStreamDestroy,
-    pool::cuStreamDestroy_v2,
+    behind::cuStreamDestroy,
+    behind::cuStreamDestroy_v2,
 }
 
 /// First byte of the driver in memory, and the one behind its last.

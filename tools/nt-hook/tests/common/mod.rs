@@ -200,7 +200,8 @@ impl Run {
     pub fn ok(&self) -> &Run {
         let (out, err) =
             (String::from_utf8_lossy(&self.output.stdout), String::from_utf8_lossy(&self.output.stderr));
-        assert!(out.ends_with("ok\n") && err.is_empty(), "{:?}\n{out}{err}", self.output.status);
+        let fine = self.output.status.success() && out.ends_with("ok\n") && err.is_empty();
+        assert!(fine, "{:?}\n{out}{err}", self.output.status);
         self
     }
 

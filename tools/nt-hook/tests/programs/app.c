@@ -45,7 +45,11 @@ typedef struct {
     X(cuLibraryGetModule, (Handle *, Handle))                  \
     X(cuKernelGetFunction, (Handle *, Handle))                 \
     X(cuModuleEnumerateFunctions, (Handle *, U, Handle))       \
+    X(cuModuleLoadFatBinary, (Handle *, const void *))         \
+    X(cuModuleGetGlobal_v2, (Address *, size_t *, Handle, const char *)) \
+    X(cuLibraryUnload, (Handle))                               \
     X(cuMemAlloc_v2, (Address *, size_t))                      \
+    X(cuMemcpyHtoDAsync_v2, (Address, const void *, size_t, Handle)) \
     X(cuStreamCreate, (Handle *, U))                           \
     X(cuStreamDestroy_v2, (Handle))                            \
     X(cuStreamSynchronize, (Handle))                           \
@@ -69,6 +73,7 @@ CALLS(X)
 
 static const char PTX[] =
     ".version 8.0\n.target sm_90\n.address_size 64\n"
+    ".visible .global .align 8 .b64 counter;\n.const .align 4 .b32 scale[4];\n"
     ".visible .entry chosen(.param .u64 out, .param .u32 n) { ret; }\n"
     ".visible .entry other(.param .u64 out, .param .u32 n) { ret; }\n"
     ".visible .entry bare() { ret; }\n";
@@ -83,7 +88,7 @@ static void check(Result r, const char *what) {
 #define CALL(name, ...) check(p_##name(__VA_ARGS__), #name)
 
 static int launches = 20;
-static Handle chosen, other, bare, context;
+static Handle chosen, other, bare, context, module;
 static Address out;
 
 static void launch_both(Handle stream, int n) {
@@ -165,7 +170,6 @@ static void find(const char *way) {
 }
 
 static void load(void) {
-    Handle module;
     char *text = strdup(PTX);
     CALL(cuModuleLoadData, &module, text);
     memset(text, 'x', strlen(text));
@@ -181,6 +185,21 @@ static void start(void) {
     CALL(cuCtxSetCurrent, context);
     CALL(cuMemAlloc_v2, &out, 4096);
     load();
+}
+
+// Sets the first word of a module's constant, in stream order, and launches.
+static void scale_and_launch(Handle from, Handle function, Handle stream, U value) {
+    static U values[4096];
+    static int used;
+    Address scale;
+    size_t bytes;
+    void *params[] = {&out, &value};
+    U *word = &values[used++];
+    *word = value;
+    CALL(cuModuleGetGlobal_v2, &scale, &bytes, from, "scale");
+    if (bytes != 16) bad = 1;
+    CALL(cuMemcpyHtoDAsync_v2, scale, word, 4, stream);
+    CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, stream, params, 0);
 }
 
 static void late(void) { launch_both(0, 1); }
@@ -342,6 +361,70 @@ int main(int argc, char **argv) {
             load();
             launch_both(0, launches);
             CALL(cuCtxDestroy_v2, second);
+        }
+    } else if (!strcmp(life, "constants")) {
+        // Written anew before each launch, which nobody waits for.
+        Handle stream;
+        CALL(cuStreamCreate, &stream, 1);
+        for (int i = 0; i < launches; i++) scale_and_launch(module, chosen, stream, 100 + i);
+        CALL(cuStreamSynchronize, stream);
+        CALL(cuModuleUnload, module);
+    } else if (!strcmp(life, "twice")) {
+        // Two modules of one image, each with variables of its own.
+        Handle second, function;
+        CALL(cuModuleLoadData, &second, PTX);
+        CALL(cuModuleGetFunction, &function, second, "chosen");
+        for (int i = 0; i < launches; i++) {
+            scale_and_launch(module, chosen, 0, 100 + i);
+            scale_and_launch(second, function, 0, 200 + i);
+        }
+        CALL(cuModuleUnload, module);
+        scale_and_launch(second, function, 0, 999);
+        CALL(cuModuleUnload, second);
+    } else if (!strcmp(life, "library-reload")) {
+        for (int i = 0; i < launches; i++) {
+            Handle library, kernel, function;
+            U n = 1;
+            void *params[] = {&out, &n};
+            CALL(cuLibraryLoadData, &library, PTX, 0, 0, 0, 0, 0, 0);
+            CALL(cuLibraryGetKernel, &kernel, library, "chosen");
+            CALL(cuKernelGetFunction, &function, kernel);
+            CALL(cuLaunchKernel, kernel, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+            CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+            CALL(cuLibraryUnload, library);
+            // Dead handles are the driver's to refuse.
+            if (p_cuLaunchKernel(kernel, 4, 2, 1, 128, 1, 1, 0, 0, params, 0) != 400) bad = 1;
+            if (p_cuLaunchKernel(function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0) != 400) bad = 1;
+        }
+    } else if (!strcmp(life, "unload-captured")) {
+        // A module ends while streams are captured in which its kernels ran, one of them ordered with the legacy stream.
+        Handle blocking, apart, graphs[2];
+        CALL(cuStreamCreate, &blocking, 0);
+        CALL(cuStreamCreate, &apart, 1);
+        launch_both(0, launches);
+        launch_both(blocking, launches);
+        launch_both(apart, launches);
+        CALL(cuStreamBeginCapture_v2, blocking, 2);
+        CALL(cuStreamBeginCapture_v2, apart, 2);
+        CALL(cuModuleUnload, module);
+        usleep(20000);
+        CALL(cuStreamEndCapture, blocking, &graphs[0]);
+        CALL(cuStreamEndCapture, apart, &graphs[1]);
+    } else if (!strcmp(life, "fatbin")) {
+        // A container, and the wrapper that nvcc puts before it.
+        static unsigned char container[16 + 32] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 32};
+        struct {
+            U magic, version;
+            void *data, *file;
+        } wrapper = {0x466243b1, 1, container, 0};
+        for (int i = 0; i < 2; i++) {
+            Handle fat, function;
+            U n = 1;
+            void *params[] = {&out, &n};
+            if (i) CALL(cuModuleLoadData, &fat, container);
+            else CALL(cuModuleLoadFatBinary, &fat, &wrapper);
+            CALL(cuModuleGetFunction, &function, fat, "chosen");
+            CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
         }
     } else if (!strcmp(life, "streams")) {
         for (int i = 0; i < launches; i++) {
