@@ -146,6 +146,17 @@ fn of_several_modules_the_one_that_holds_the_kernel() {
     assert_eq!(taken(&image, "both", 90).unwrap(), "sm_90");
 }
 
+/// Triton's cubins keep their PTX. It counts where the cubin runs.
+#[test]
+fn a_cubin_may_hold_its_text() {
+    let image = kept(&read("cubin/vector_add.sm_90a.cubin"));
+    assert_eq!(image.kernels.len(), 1, "{:?}", image.kernels);
+    assert!(image.closed.is_empty());
+    assert_eq!(taken(&image, &image.kernels[0], 90).unwrap(), "sm_90a");
+    let reason = taken(&image, &image.kernels[0], 100).unwrap_err();
+    assert_eq!(reason, "no PTX for sm_100: PTX for sm_90a, cubin for sm_90a only");
+}
+
 #[test]
 fn what_cannot_be_read_is_told_and_the_rest_is_read() {
     let good = ptx_for("sm_80", &["k"]);
