@@ -20,7 +20,7 @@ const SHRINK: &str = "4";
 /// `bench/harness.cpp`, compiled once.
 fn harness() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| compiled("g++", "../../bench/harness.cpp", "harness-vgpu", &["-std=c++17"]))
+    BUILT.get_or_init(|| compiled("g++", "../../bench/harness.cpp", "harness-installed", &["-std=c++17"]))
 }
 
 /// A place with the programs as `make install` puts them.
