@@ -2,7 +2,8 @@
 //!
 //! The driver has accepted it before we look, so what its headers say is what it is. Forms: PTX (text up to a NUL),
 //! cubins (ELF64: as far as its headers, sections and segments reach), fat binaries (a header with a size), and the
-//! 24-byte wrapper that nvcc puts before those.
+//! 24-byte wrapper that nvcc puts before those. Of a program of relocatable device code the wrapper is of version 2 and
+//! names, beside what was linked, the fat binaries that it was linked of, where all its PTX is.
 
 use std::ffi::{CStr, c_void};
 
@@ -50,6 +51,35 @@ pub(crate) unsafe fn bytes<'i>(image: *const c_void) -> Option<&'i [u8]> {
     };
     // SAFETY: as many bytes belong to the image.
     (len <= LONGEST).then(|| unsafe { std::slice::from_raw_parts(image, len as usize) })
+}
+
+/// A copy of an image: what is linked first, then what it was linked of, back to back.
+///
+/// # Safety
+/// As [`bytes`].
+pub(crate) unsafe fn copy(image: *const c_void) -> Option<Vec<u8>> {
+    const LINKED: u32 = 2;
+    const MOST: usize = 1 << 16;
+    // SAFETY: the caller's word.
+    let mut all = unsafe { bytes(image) }?.to_vec();
+    // SAFETY: every image has four bytes, and a wrapper has 24: magic, version, container, list.
+    let list = unsafe {
+        let image = image.cast::<u8>();
+        let is_list = at::<u32>(image, 0) == WRAPPER && at::<u32>(image, 4) == LINKED;
+        if is_list { at::<*const *const c_void>(image, 16) } else { std::ptr::null() }
+    };
+    if list.is_null() {
+        return Some(all);
+    }
+    for index in 0..MOST {
+        // SAFETY: the list ends in a null, which is where we stop; each other entry is a fat binary.
+        let linked = unsafe { bytes(*list.add(index)) };
+        match linked {
+            Some(linked) if (all.len() + linked.len()) as u64 <= LONGEST => all.extend_from_slice(linked),
+            _ => break,
+        }
+    }
+    Some(all)
 }
 
 /// Where the last of an ELF file's headers, sections and segments ends.
@@ -117,6 +147,31 @@ mod tests {
         wrapper.extend_from_slice(&(container.as_ptr() as usize).to_le_bytes());
         wrapper.resize(24, 0);
         check(&wrapper, Some(48));
+    }
+
+    /// As `crt/link.stub` of nvcc fills it: the list holds the containers themselves, and ends in a null.
+    #[test]
+    fn what_was_linked_comes_along() {
+        let container = |fill: u8| {
+            let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
+            bytes.extend_from_slice(&8u64.to_le_bytes());
+            bytes.extend_from_slice(&[fill; 8]);
+            bytes
+        };
+        let (linked, first, second) = (container(0), container(1), container(2));
+        let list = [first.as_ptr(), second.as_ptr(), std::ptr::null()];
+        let wrapper = |version: u32| {
+            let mut bytes = vec![0xb1, 0x43, 0x62, 0x46];
+            bytes.extend_from_slice(&version.to_le_bytes());
+            bytes.extend_from_slice(&(linked.as_ptr() as usize).to_le_bytes());
+            bytes.extend_from_slice(&(list.as_ptr() as usize).to_le_bytes());
+            bytes
+        };
+        // SAFETY: each reaches as far as it says.
+        let copied = |version: u32| unsafe { copy(wrapper(version).as_ptr().cast()) }.unwrap();
+        assert_eq!(copied(2), [&linked[..], &first, &second].concat());
+        // Of version 1, the word is a file name or null.
+        assert_eq!(copied(1), linked);
     }
 
     #[test]

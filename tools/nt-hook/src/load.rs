@@ -95,7 +95,7 @@ fn unseen(reason: String) -> Module {
 /// An image in memory, as the program passed it.
 fn in_memory(image: *const c_void) -> impl FnOnce() -> Option<Vec<u8>> {
     // SAFETY: the driver has accepted it in the call that we are in.
-    move || unsafe { image::bytes(image) }.map(<[u8]>::to_vec)
+    move || unsafe { image::copy(image) }
 }
 
 /// An image in a file.
