@@ -30,6 +30,8 @@ pub struct NoPtx {
     pub cubins: Vec<Arch>,
     /// How many entries are neither.
     pub others: usize,
+    /// How many of the cubins' PTX are kept in them.
+    pub kept: usize,
     /// The device, if one was asked for.
     pub device: Option<u32>,
 }
@@ -37,22 +39,22 @@ pub struct NoPtx {
 impl NoPtx {
     /// Says of entries without PTX what there is instead.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry<'a>>, device: Option<u32>) -> Self {
-        let (mut ptx, mut cubins, mut others) = (BTreeSet::new(), BTreeSet::new(), 0);
+        let (mut ptx, mut cubins, mut others, mut kept) = (BTreeSet::new(), BTreeSet::new(), 0, 0);
         for entry in entries {
             match entry.kind {
                 // What stands in a cubin is told by the cubin.
-                Kind::Ptx if entry.cubin.is_some() => {}
+                Kind::Ptx if entry.cubin.is_some() => kept += 1,
                 Kind::Ptx => ptx.extend(entry.arch),
                 Kind::Elf => cubins.extend(entry.arch),
                 _ => others += 1,
             }
         }
-        NoPtx { ptx: ptx.into_iter().collect(), cubins: cubins.into_iter().collect(), others, device }
+        NoPtx { ptx: ptx.into_iter().collect(), cubins: cubins.into_iter().collect(), others, kept, device }
     }
 }
 
 impl fmt::Display for NoPtx {
-    /// `no PTX; cubin for sm_80 present`, `no PTX for sm_100; PTX for sm_90a present`
+    /// `no PTX; cubin for sm_80 present; a cubin compiled with -lineinfo holds its PTX`, `no PTX for sm_100; PTX for sm_90a present`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.device {
             Some(device) => write!(f, "no PTX for sm_{device}")?,
@@ -70,7 +72,11 @@ impl fmt::Display for NoPtx {
         if self.others > 0 {
             present.push(format!("{} of other kinds", self.others));
         }
-        if present.is_empty() { Ok(()) } else { write!(f, "; {} present", present.join(", ")) }
+        if !present.is_empty() {
+            write!(f, "; {} present", present.join(", "))?;
+        }
+        let bare = self.ptx.is_empty() && !self.cubins.is_empty() && self.kept == 0;
+        if bare { f.write_str("; a cubin compiled with -lineinfo holds its PTX") } else { Ok(()) }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! fatbin: PTX sm_80 { gemm }, PTX sm_90a { gemm }, cubin sm_90 { gemm }      gemm on 9.0 ─> the PTX for sm_90a
-//! cubin sm_90 { gemm }                                                       no PTX: cubin for sm_90 only
+//! cubin sm_90 { gemm }                                                       no PTX: cubin for sm_90 only (…)
 //! ```
 //!
 //! An image is what a program gave to the driver: PTX, a cubin, a fatbin, or several fatbins back to back, as programs of
@@ -195,7 +195,7 @@ fn parse(entry: &Entry<'_>) -> Result<Parsed, Refusal> {
     Parsed::try_new(text, |text| prepare::module(text).map(|(module, info)| Resolved { module, info }))
 }
 
-/// `no PTX: cubin for sm_90 only`; of a device, `no PTX for sm_80: PTX for sm_90a, cubin for sm_80 only`
+/// `no PTX: cubin for sm_90 only (compile with -lineinfo)`, which keeps PTX in it; of a device, `no PTX for sm_80: PTX for sm_90a, cubin for sm_80 only`
 fn lack(entries: &[Entry<'_>], device: Option<u32>) -> String {
     let mut text = "no PTX".to_owned();
     if let Some(device) = device {
@@ -221,6 +221,9 @@ fn lack(entries: &[Entry<'_>], device: Option<u32>) -> String {
         .collect();
     match present.as_slice() {
         [] => text + ": no device code in it",
+        present if entries.iter().all(|entry| entry.kind == Kind::Elf) => {
+            format!("{text}: {} only (compile with -lineinfo)", present.join(", "))
+        }
         present => format!("{text}: {} only", present.join(", ")),
     }
 }

@@ -194,8 +194,9 @@ fn where_nothing_is_that_is_said() {
     let place = Place::new();
     let elf = place.run("--elf raw").out;
     place.put("x.cubin", &elf);
-    place.check("--ptx x.cubin", 4, "", "nt-extract: x.cubin: no PTX; cubin for sm_80 present\n");
-    place.check("-l --ptx x.cubin", 4, HEADER, "nt-extract: x.cubin: no PTX; cubin for sm_80 present\n");
+    let none = "nt-extract: x.cubin: no PTX; cubin for sm_80 present; a cubin compiled with -lineinfo holds its PTX\n";
+    place.check("--ptx x.cubin", 4, "", none);
+    place.check("-l --ptx x.cubin", 4, HEADER, none);
     place.check(
         "--arch 75 raw",
         4,
@@ -335,4 +336,41 @@ fn a_reader_that_leaves_is_no_fault() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+/// A Triton cubin: itself, and the PTX that it was made of.
+#[test]
+fn a_cubin_gives_its_ptx() {
+    let place = Place::new();
+    for name in ["matmul.sm_90a.cubin", "linked.sm_90.cubin"] {
+        std::fs::copy(data("../cubin").join(name), place.folder.path().join(name)).unwrap();
+    }
+    let listed = place.run("-l matmul.sm_90a.cubin");
+    let text = String::from_utf8(listed.out).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+    assert_eq!((listed.code, listed.words.as_str(), rows.len()), (0, "", 2), "{text}");
+    let row = &rows[1];
+    assert_eq!(row[1..5], ["2", "ptx", "sm_90a", "8.7"]);
+    assert_eq!(row[6..], ["debug", ".nv_debug_ptx_txt", "matmul"]);
+
+    let written = place.run("--ptx matmul.sm_90a.cubin");
+    let ptx = String::from_utf8(written.out).unwrap();
+    assert_eq!((written.code, written.words.as_str(), ptx.len().to_string().as_str()), (0, "", row[5]));
+    assert!(ptx.contains("\n.target sm_90a\n") && ptx.contains("wgmma.mma_async") && !ptx.contains('\0'));
+
+    // Which of a linked cubin's texts has the kernel.
+    let chosen = place.run("--ptx -k second linked.sm_90.cubin");
+    assert!(
+        String::from_utf8(chosen.out).unwrap().contains(".visible .entry _Z6secondPi("),
+        "{}",
+        chosen.words
+    );
+    let device = place.run("--device 9.0 matmul.sm_90a.cubin");
+    assert_eq!(device.out, ptx.as_bytes());
+    place.check(
+        "--device 10.0 matmul.sm_90a.cubin",
+        4,
+        "",
+        "nt-extract: matmul.sm_90a.cubin: no PTX for sm_100; cubin for sm_90a present\n",
+    );
 }

@@ -84,7 +84,7 @@ fn machine_code_alone_runs_as_it_is() {
     std::fs::write(place.path("cubin"), entry.payload(nt_object::LIMIT).unwrap()).unwrap();
     let done = load(&place, &["-k", "=tiny"], "proc-data", "cubin", "tiny");
     assert_eq!((done.code, done.stdout.as_str()), (0, "ok\n"), "{}", done.stderr);
-    let reason = "no PTX: cubin for sm_80 only";
+    let reason = "no PTX: cubin for sm_80 only (compile with -lineinfo)";
     let headline = format!("nt-run: nothing was probed: no chosen kernel can be: {reason}\n");
     assert!(done.stderr.starts_with(&headline), "{}", done.stderr);
     assert_eq!(launched(&place), (LAUNCHES, 0));

@@ -72,11 +72,11 @@ fn text_ends_at_its_nul() {
 #[test]
 fn images_without_ptx_say_what_they_are() {
     let check = |image: &[u8], expected: &str| assert_eq!(Image::read(image).reason, expected);
-    check(&cubin(7, 0x50_0559), "no PTX: cubin for sm_89 only");
-    check(&cubin(8, 0x0600_6402), "no PTX: cubin for sm_100 only");
+    check(&cubin(7, 0x50_0559), "no PTX: cubin for sm_89 only (compile with -lineinfo)");
+    check(&cubin(8, 0x0600_6402), "no PTX: cubin for sm_100 only (compile with -lineinfo)");
     check(
         &fatbin(&[(2, 80, &cubin(7, 0x50_0550)), (2, 90, &cubin(7, 0x50_055a))]),
-        "no PTX: cubins for sm_80, sm_90 only",
+        "no PTX: cubins for sm_80, sm_90 only (compile with -lineinfo)",
     );
     check(&fatbin(&[(8, 90, b"\0\0\0\0")]), "no PTX: LTO-IR for sm_90 only");
     check(&fatbin(&[]), "no PTX: no device code in it");
@@ -95,7 +95,7 @@ fn machine_code_alone_still_names_its_kernels() {
     let container = nt_object::open(&bytes).unwrap();
     let cubin = container.entries.iter().find(|entry| entry.kind == Kind::Elf).unwrap();
     let image = Image::read(&cubin.payload(nt_object::LIMIT).unwrap());
-    assert_eq!(image.reason, "no PTX: cubin for sm_80 only");
+    assert_eq!(image.reason, "no PTX: cubin for sm_80 only (compile with -lineinfo)");
     assert_eq!(
         (image.kernels.len(), image.closed.as_slice()),
         (0, &["_Z6tinierv".to_owned(), "tiny".to_owned()][..])
