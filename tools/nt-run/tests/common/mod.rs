@@ -64,8 +64,9 @@ impl Place {
         place
     }
 
-    /// nt-run with the real hook, and the driver of this place; without an assembler but one that is named.
-    pub fn driver_run(&self, probe: &str) -> Command {
+    /// nt-run with the real hook, and the driver of this place; without an assembler but one that is named. `probe` is `-p
+    /// NAME` or `-e TEXT`.
+    pub fn driver_run(&self, probe: [&str; 2]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nt-run"));
         command
             .current_dir(self.path("."))
@@ -75,14 +76,15 @@ impl Place {
             .env("PATH", "/usr/bin:/bin")
             .env_remove("CUDA_HOME")
             .env_remove("CUDA_PATH")
-            .args(["-p", probe, "--hook"])
+            .args(probe)
+            .arg("--hook")
             .arg(library("libnt_hook.so"));
         command
     }
 
     /// Runs `words` so, with a probe that saves a record a warp.
     pub fn run_driver(&self, words: &[&str]) -> Done {
-        done(self.driver_run(PROBE).args(words).output().unwrap())
+        done(self.driver_run(["-p", PROBE]).args(words).output().unwrap())
     }
 
     /// Runs `words` under nt-run.
