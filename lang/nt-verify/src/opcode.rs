@@ -219,6 +219,8 @@ const FORMS: &[Line] = &[
     ("setp.lt|le|gt|ge.and|or|xor.u16|s16|u32|s32|f32|u64|s64|f64", COMPARE_JOINED, Act::CompareOther),
     // Addresses, the warp, memory, control.
     ("isspacep.global|shared|local|const", &[To(Bits(1)), From(Bits(64))], Act::Other),
+    // From the window of a space to a generic address: arithmetic, and no access.
+    ("cvta.shared|shared::cluster|local|const.u64", &[To(Last), From(Last)], Act::Other),
     ("activemask.b32", &[To(Last)], Act::ActiveMask),
     ("ld.param.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64", &[To(Last), Context], Act::Load),
     ("ld.const.b64|u64", &[To(Last), Pin], Act::Load),

@@ -119,7 +119,7 @@ impl<'a, 's> Matcher<'a, 's> {
             true => *facts.get_or_init(|| self.module.facts(instruction)),
             false => None,
         };
-        let (offset, next) = self.place(number, statement);
+        let (offset, next) = place(self.module, number).unwrap_or((statement.span.start, number));
         let leaves = probes.iter().any(|one| !one.of_instruction);
         Ok(Some(Found {
             kind: if leaves { Kind::Exit } else { Kind::Instruction(facts.map(|facts| facts.class)) },
@@ -287,23 +287,6 @@ impl<'a, 's> Matcher<'a, 's> {
         self.module.operands(instruction).into_iter().nth(usize::from(place))
     }
 
-    /// Before its guard, and before the pragmas that speak of it: the byte, and the statement there.
-    fn place(&self, number: u32, statement: &Statement) -> (u32, u32) {
-        let mut place = (statement.span.start, number);
-        let start = self.entry().and_then(|f| f.body.as_ref()).map_or(number, |body| body.statements.start);
-        let before = self.module.statements.get(start as usize..number as usize).unwrap_or(&[]);
-        for (number, before) in (start..number).rev().zip(before.iter().rev()) {
-            match before.kind {
-                StatementKind::Loc => {}
-                StatementKind::Pragma(text) if crate::choose::is_of_next(self.module.at(text)) => {
-                    place = (before.span.start, number);
-                }
-                _ => break,
-            }
-        }
-        place
-    }
-
     fn access(&self, statement: &Statement, instruction: &Instruction, facts: &Facts) -> Access {
         Access {
             address: self.address(statement.span.start, instruction, facts),
@@ -373,6 +356,23 @@ impl<'a, 's> Matcher<'a, 's> {
         let name = self.entry().map_or("", |entry| self.module.at(entry.name));
         Box::new(Diagnostic::error(slug, at, format!("kernel `{name}` cannot be probed")).label(what))
     }
+}
+
+/// Before the guard of an instruction, and before the pragmas that speak of it: the byte, and the statement there.
+pub(crate) fn place(module: &Module<'_>, number: u32) -> Option<(u32, u32)> {
+    let at = module.statements.get(number as usize)?.span.start;
+    let mut place = (at, number);
+    let before = module.statements.get(..number as usize)?;
+    for (number, before) in (0..number).rev().zip(before.iter().rev()) {
+        match before.kind {
+            StatementKind::Loc => {}
+            StatementKind::Pragma(text) if crate::choose::is_of_next(module.at(text)) => {
+                place = (before.span.start, number);
+            }
+            _ => break,
+        }
+    }
+    Some(place)
 }
 
 /// How many bytes a lane moves, where the text says it.

@@ -15,6 +15,7 @@
 //! Documented in `docs/injection.md`.
 
 mod bodies;
+mod bounds;
 mod choose;
 mod context;
 mod emit;
@@ -174,7 +175,7 @@ pub fn weave_with(
             }
             choose::kernel(module, info, &names, &points, function)?;
             choose::surroundings(module, function, &sites)?;
-            let plan = plan::run(module, probe, &prefix, function, &closer, states, sites)?;
+            let plan = plan::run(module, info, probe, &prefix, function, &closer, states, sites)?;
             let spans = place::run(module, info, probe, &plan, function, next_span)?;
             next_span = spans.next;
             context::edit(module, &names, function, &plan.context, &mut edits);

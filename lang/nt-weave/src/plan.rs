@@ -14,13 +14,13 @@ use crate::Refused;
 use crate::bodies::{Closer, Site};
 use crate::context::{Context, Fill};
 use crate::emit::{SPECIAL_REGISTERS, adds_up_lanes, live};
-use crate::{Parameter, Raised, UsedMap, UsedTable, WovenKernel, sites, tables};
+use crate::{Parameter, Raised, UsedMap, UsedTable, WovenKernel, bounds, sites, tables};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::Prepared;
 use nt_ir::program::{Builtin, Inst, Op, Program, Unit};
 use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Version};
 use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
-use nt_ptx::{Edits, TokenKind, identifiers_with_prefix};
+use nt_ptx::{Edits, ModuleInfo, TokenKind, identifiers_with_prefix};
 
 /// What is decided about a kernel before any text is made.
 pub(crate) struct Plan<'a> {
@@ -28,6 +28,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) prefix: &'a str,
     /// How each state of the program is kept, by `StateId`.
     pub(crate) states: Vec<Keep>,
+    /// What each state never exceeds, where that is known and fits 32 bits: then it is kept in 32.
+    pub(crate) most: Vec<Option<u32>>,
     /// Where something is put in, and what.
     pub(crate) sites: Vec<Site<'a>>,
     /// The block that the kernel gets as its last parameter.
@@ -113,6 +115,7 @@ pub(crate) fn keep<'p>(program: &Program, mut sites: Vec<Site<'p>>) -> (Vec<Keep
 /// Plans one kernel, or says why it cannot be probed.
 pub(crate) fn run<'a>(
     module: &Module<'_>,
+    info: &ModuleInfo<'_>,
     probe: &Prepared,
     prefix: &'a str,
     function: usize,
@@ -149,7 +152,8 @@ pub(crate) fn run<'a>(
     check_parameters(module, entry, context.size, &mut needs)?;
     check_shadows(module, entry)?;
     let block = required_block(module, entry);
-    Ok(Plan { prefix, states, sites, context, maps, tables, block, redux, needs })
+    let most = bounds::run(module, info, program, function, &sites);
+    Ok(Plan { prefix, states, most, sites, context, maps, tables, block, redux, needs })
 }
 
 /// How each state is kept: registers only for those that are both assigned and read here.

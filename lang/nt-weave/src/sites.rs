@@ -209,11 +209,12 @@ pub(crate) fn move_to(module: &Module<'_>, function: usize, place: Option<(u32, 
 pub(crate) fn entry(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Option<Found> {
     let (body, known) = (module.functions.get(function)?.body.as_ref()?, info.functions.get(function)?);
     let first = (known.first < body.statements.end).then_some(known.first);
-    let first = first.and_then(|first| module.statements.get(first as usize));
+    let place = first.and_then(|first| instructions::place(module, first));
+    let (offset, next) = place.unwrap_or((body.span.end.saturating_sub(1), known.first));
     Some(Found {
         kind: Kind::Entry,
-        offset: first.map_or(body.span.end.saturating_sub(1), |statement| statement.span.start),
-        next: known.first,
+        offset,
+        next,
         statement: None,
         guard: None,
         facts: None,

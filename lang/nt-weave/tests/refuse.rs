@@ -212,12 +212,12 @@ fn places_that_are_not_understood() {
         "#]],
     );
     check(
-        ".entry k()\n{\n\t.pragma \"used_bytes_mask 0xf\";\n\tret;\n}\n",
+        ".entry k()\n{\n\t.pragma \"frobnicate 0xf\";\n\tret;\n}\n",
         "block_sched",
         expect![[r#"
         in.ptx:6:2: error: kernel `k` cannot be probed
-          6 |     .pragma "used_bytes_mask 0xf";
-            |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ this pragma may speak of the very next instruction, which would be an inserted one
+          6 |     .pragma "frobnicate 0xf";
+            |     ^^^^^^^^^^^^^^^^^^^^^^^^^ this pragma may speak of the very next instruction, which would be an inserted one
     "#]],
     );
     check(

@@ -18,6 +18,9 @@ use super::operand::{Class, Operand};
 use super::{Refusal, Span, When};
 use nt_ir::program::{Inst, Key, Op, Probe, Program, TableId, Type, Unit, ValueId};
 
+/// The most lanes of a mask.
+const LANES: u32 = 32;
+
 /// One sum in a table.
 #[derive(Clone, Copy)]
 pub(super) struct Add<'a> {
@@ -51,21 +54,33 @@ impl<'a> Span<'a> {
         let mut values = Vec::with_capacity(effects.len());
         for effect in &*effects {
             let Effect::Add(Add { probe, value: Some(value), guard, .. }) = *effect else { continue };
-            let zero = Operand::long(0);
             let when = self.when(probe, guard)?;
-            self.demand(probe, &[value])?;
-            let value = self.value(probe, value)?;
-            let value = self.register(value, Type::U64);
-            values.push(match when {
+            let (value, most, ty) = match self.counter(probe, value) {
+                Some((counter, most)) => (counter, Some(most), Type::U32),
+                None => {
+                    self.demand(probe, &[value])?;
+                    let value = self.value(probe, value)?;
+                    (self.register(value, Type::U64), None, Type::U64)
+                }
+            };
+            let zero = Operand::number(ty, 0);
+            let value = match when {
                 When::Always => value,
-                When::Never => self.register(zero, Type::U64),
-                When::If(guard) => self.op(Class::B64, "selp.b64", &[value, zero, guard]),
-            });
+                When::Never => self.register(zero, ty),
+                When::If(guard) => {
+                    let opcode = if most.is_some() { "selp.b32" } else { "selp.b64" };
+                    self.op(Class::of(ty), opcode, &[value, zero, guard])
+                }
+            };
+            values.push((value, most));
         }
         let mask = self.op(Class::B32, "activemask.b32", &[]);
         let mut totals = Vec::with_capacity(values.len());
-        for value in values {
-            totals.push(self.sum_of_lanes(value, mask));
+        for (value, most) in values {
+            totals.push(match most {
+                Some(most) => self.sum_of_counters(value, most, mask),
+                None => self.sum_of_lanes(value, mask),
+            });
         }
         for (effect, total) in effects.iter_mut().zip(totals) {
             if let Effect::Add(add) = effect {
@@ -75,6 +90,28 @@ impl<'a> Span<'a> {
         let below = self.special("%lanemask_lt");
         let lower = self.op(Class::B32, "and.b32", &[below, mask]);
         Ok(self.op(Class::Pred, "setp.eq.u32", &[lower, Operand::word(0)]))
+    }
+
+    /// The state that a value is, and what it never exceeds, if it is kept in 32 bits and still is that.
+    fn counter(&self, p: usize, value: ValueId) -> Option<(Operand<'a>, u32)> {
+        let (at, inst) = self.code(p).iter().enumerate().find(|(_, inst)| inst.result == Some(value))?;
+        let Op::ReadState(state) = inst.op else { return None };
+        let most = self.most(state).filter(|_| !self.changes_after(p, at, state))?;
+        Some((self.state(state), most))
+    }
+
+    /// The sum of counters of 32 bits over the lanes of a mask: at once if 32 of the largest fit, else by halves.
+    fn sum_of_counters(&mut self, counter: Operand<'a>, most: u32, mask: Operand<'a>) -> Operand<'a> {
+        const HALF: u32 = 16;
+        if most.checked_mul(LANES).is_some() {
+            let sum = self.op(Class::B32, "redux.sync.add.u32", &[counter, mask]);
+            return self.op(Class::B64, "cvt.u64.u32", &[sum]);
+        }
+        let low = self.op(Class::B32, "and.b32", &[counter, Operand::word((1 << HALF) - 1)]);
+        let high = self.op(Class::B32, "shr.u32", &[counter, Operand::word(HALF)]);
+        let [low, high] = [low, high].map(|part| self.op(Class::B32, "redux.sync.add.u32", &[part, mask]));
+        let low = self.op(Class::B64, "cvt.u64.u32", &[low]);
+        self.op(Class::B64, "mad.wide.u32", &[high, Operand::word(1 << HALF), low])
     }
 
     /// The sum of a value of 64 bits over the lanes of a mask, modulo 2^64: in parts of 27, 27 and 10 bits, whose sums

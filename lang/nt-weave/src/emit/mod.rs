@@ -40,6 +40,7 @@ use std::fmt::Write;
 
 pub(crate) use add::adds_up_lanes;
 pub(crate) use index::SPECIAL_REGISTERS;
+pub(crate) use states::increases;
 
 /// The most instructions of a span and the most registers, states among them: far beyond any sensible probe, and
 /// within what the verifier reads.
@@ -84,7 +85,7 @@ pub(crate) fn run(
 ) -> Result<String, Refusal> {
     let probes: Vec<&Probe> = site.bodies.iter().map(|body| &*body.code).collect();
     let values = probes.iter().map(|p| vec![None; p.values.len()]).collect();
-    let increases = probes.iter().map(|p| states::increases(p)).collect();
+    let increases = probes.iter().map(|p| increases(p)).collect();
     let mut span = Span {
         probe,
         plan,
@@ -142,9 +143,9 @@ impl<'a> Span<'a> {
         let mut out = String::with_capacity(self.text.len() + 128);
         let prefix = self.plan.prefix;
         if self.site.found.kind == Kind::Entry {
-            for (state, keep) in self.probe.program.states.iter().zip(&self.plan.states) {
-                if *keep == Keep::Register {
-                    let ty = Class::of(state.ty).register_type();
+            for (number, state) in (0..).zip(&self.probe.program.states) {
+                if self.plan.states.get(number as usize) == Some(&Keep::Register) {
+                    let ty = Class::of(self.kept_type(StateId(number))).register_type();
                     let _ = write!(out, ".reg {ty} %{prefix}s_{}; ", state.name);
                 }
             }
@@ -271,10 +272,21 @@ impl<'a> Span<'a> {
         Operand::Temp { prefix: self.plan.prefix, class, number }
     }
 
+    /// The type in which a state is kept.
+    fn kept_type(&self, state: StateId) -> Type {
+        let declared = self.probe.program.states.get(state.0 as usize).map_or(Type::U64, |state| state.ty);
+        if self.most(state).is_some() { Type::U32 } else { declared }
+    }
+
+    /// What a state never exceeds, if it is kept in 32 bits for that.
+    fn most(&self, state: StateId) -> Option<u32> {
+        self.plan.most.get(state.0 as usize).copied().flatten()
+    }
+
     fn state(&self, state: StateId) -> Operand<'a> {
         let declared = self.probe.program.states.get(state.0 as usize);
-        let (name, class) = declared.map_or(("", Class::B64), |s| (s.name.as_str(), Class::of(s.ty)));
-        Operand::State { prefix: self.plan.prefix, name, class }
+        let name = declared.map_or("", |s| s.name.as_str());
+        Operand::State { prefix: self.plan.prefix, name, class: Class::of(self.kept_type(state)) }
     }
 
     /// `opcode d, a, b, …;` into a new temporary.

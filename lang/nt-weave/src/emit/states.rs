@@ -27,8 +27,9 @@ impl<'a> Span<'a> {
                 continue;
             }
             let Some(declared) = self.probe.program.states.get(number) else { continue };
-            let (register, initial) = (self.state(state), Operand::number(declared.ty, declared.init));
-            self.copy(register, initial, declared.ty);
+            let ty = self.kept_type(state);
+            let (register, initial) = (self.state(state), Operand::number(ty, declared.init));
+            self.copy(register, initial, ty);
         }
     }
 
@@ -124,6 +125,9 @@ impl<'a> Span<'a> {
             return Operand::number(ty, initial);
         }
         let register = self.state(state);
+        if self.most(state).is_some() {
+            return self.op(Class::B64, "cvt.u64.u32", &[register]);
+        }
         if !changes {
             return register;
         }
@@ -188,8 +192,7 @@ impl<'a> Span<'a> {
         };
         self.demand(p, &[by])?;
         let (register, by) = (self.state(state), self.value(p, by)?);
-        let ty = self.probe.program.states.get(state.0 as usize).map_or(Type::U64, |state| state.ty);
-        let opcode = if Class::of(ty) == Class::B64 { "add.u64" } else { "add.u32" };
+        let opcode = if Class::of(self.kept_type(state)) == Class::B64 { "add.u64" } else { "add.u32" };
         self.line(format_args!("{guard}{opcode} {register}, {register}, {by};"));
         Ok(())
     }
@@ -207,7 +210,7 @@ impl<'a> Span<'a> {
     }
 
     /// Is the state assigned behind instruction `at` of probe `p`, in this span?
-    fn changes_after(&self, p: usize, at: usize, state: StateId) -> bool {
+    pub(super) fn changes_after(&self, p: usize, at: usize, state: StateId) -> bool {
         let writes = |inst: &Inst| matches!(inst.op, Op::WriteState(to, _) if to == state);
         let here = self.code(p).iter().skip(at + 1).any(writes);
         here || self.probes.iter().skip(p + 1).any(|probe| probe.code.iter().any(writes))
@@ -220,7 +223,7 @@ impl<'a> Span<'a> {
 /// ```text
 /// %0: u64 = state sync     %1: u64 = const 16     %2: u64 = add %0, %1     state sync = %2       by %1
 /// ```
-pub(super) fn increases(probe: &Probe) -> Vec<Option<ValueId>> {
+pub(crate) fn increases(probe: &Probe) -> Vec<Option<ValueId>> {
     let mut uses = vec![0u32; probe.values.len()];
     let mut defined: Vec<Option<(usize, &Op)>> = vec![None; probe.values.len()];
     for (at, inst) in probe.code.iter().enumerate() {
