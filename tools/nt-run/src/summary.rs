@@ -101,6 +101,7 @@ fn nothing(facts: &Facts<'_>, launches: u64) -> String {
     match reasons.as_slice() {
         [] => "no selected kernel was launched in a way that can be".to_owned(),
         [one] => (*one).to_owned(),
+        [first, _] => format!("{first} (and another reason)"),
         [first, rest @ ..] => format!("{first} (and {} other reasons)", rest.len()),
     }
 }

@@ -117,7 +117,7 @@ fn nothing_is_told_with_its_reason() {
     entries.kernels = [(("gemm".to_owned(), 90), refused("line 7: expected `;`"))].into();
     check(facts(&entries, &counts), "line 7: expected `;`");
     entries.kernels.insert(("k".to_owned(), 90), refused("0 sites"));
-    check(facts(&entries, &counts), "0 sites (and 1 other reasons)");
+    check(facts(&entries, &counts), "0 sites (and another reason)");
 }
 
 /// Machine code alone is a row of the table, with its reason, and not one of those that nobody chose.
