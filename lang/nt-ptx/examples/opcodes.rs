@@ -7,7 +7,8 @@
 //! unknown         1  foo.bar
 //! ```
 //!
-//! Exits with 1 if an opcode is unknown, with 2 if a file cannot be read.
+//! With `--missing` what the table lacks is all that is printed. Exits with 1 if there is any, with 2 if a file cannot be
+//! read.
 
 use nt_ptx::syntax::Kind;
 use std::collections::BTreeMap;
@@ -18,7 +19,8 @@ fn main() -> ExitCode {
     // Classes have their order in the table, and what has no class is last.
     let mut counts: BTreeMap<(usize, String), (&'static str, u64)> = BTreeMap::new();
     let mut is_unknown = false;
-    for path in std::env::args_os().skip(1) {
+    let (options, paths): (Vec<_>, Vec<_>) = std::env::args_os().skip(1).partition(|arg| arg == "--missing");
+    for path in paths {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) => {
@@ -37,7 +39,10 @@ fn main() -> ExitCode {
         }
     }
     let mut out = std::io::stdout().lock();
-    for ((_, opcode), (class, count)) in &counts {
+    for ((place, opcode), (class, count)) in &counts {
+        if !options.is_empty() && *place != usize::MAX {
+            continue;
+        }
         // A reader that has seen enough may leave.
         if writeln!(out, "{class:<11} {count:>6}  {opcode}").is_err() {
             break;

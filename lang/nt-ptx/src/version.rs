@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Source: PTX ISA 9.0, the "PTX ISA Notes" and "Target ISA Notes" of each instruction and special register, and
-//! table 61 (release history). Raising `.version` alone changes no code.
+//! table 61 (release history); targets and releases after it, ptxas 13.1 to 13.5. Raising `.version` alone changes no code.
 
 use std::fmt;
 
@@ -91,9 +91,16 @@ const TARGETS: &[(u16, Option<char>, Pair)] = &[
     (100, None, (8, 6)),
     (100, Some('a'), (8, 6)),
     (100, Some('f'), (8, 8)),
+    // From PTX 9.0 on it is called sm_110.
+    (101, None, (8, 6)),
+    (101, Some('a'), (8, 6)),
+    (101, Some('f'), (8, 8)),
     (103, None, (8, 8)),
     (103, Some('a'), (8, 8)),
     (103, Some('f'), (8, 8)),
+    (107, None, (9, 4)),
+    (107, Some('a'), (9, 4)),
+    (107, Some('f'), (9, 4)),
     (110, None, (9, 0)),
     (110, Some('a'), (9, 0)),
     (110, Some('f'), (9, 0)),
@@ -187,6 +194,11 @@ pub fn of_release(major: u16, minor: u16) -> Option<Pair> {
         (12, 8) => (8, 7),
         (12, 9) => (8, 8),
         (13, 0) => (9, 0),
+        (13, 1) => (9, 1),
+        (13, 2) => (9, 2),
+        (13, 3) => (9, 3),
+        (13, 4) => (9, 4),
+        (13, 5) => (9, 5),
         _ => return None,
     })
 }

@@ -49,6 +49,11 @@ const VERSIONS: &[(u16, u16)] = &[
     (8, 7),
     (8, 8),
     (9, 0),
+    (9, 1),
+    (9, 2),
+    (9, 3),
+    (9, 4),
+    (9, 5),
 ];
 /// Targets that let in what all later ones have, too.
 const TARGETS: &[u16] = &[75, 80, 86, 89, 90, 100, 103, 120];
@@ -87,7 +92,8 @@ fn places(needs: Needs) -> (Vec<Place>, Vec<Place>) {
             // The architecture alone, which PTX had first, then its family.
             let number = list[0].number;
             let mut targets = vec![format!("sm_{number}a")];
-            let known = list.iter().filter(|arch| arch.least_version().is_some());
+            // ptxas 13 calls sm_101 sm_110.
+            let known = list.iter().filter(|arch| arch.least_version().is_some() && arch.number != 101);
             targets.extend(known.map(Arch::to_string).filter(|arch| *arch != targets[0]).collect::<Vec<_>>());
             (targets, Some(format!("sm_{number}")))
         }
