@@ -57,22 +57,43 @@ bench-extract: deps ## nt-extract against cuobjdump, on public wheels that it fe
 	$(CARGO) build --release --quiet -p nt-extract
 	@bench/extract.sh
 
+# What reads PTX, over the corpora and the test files of accepted constructs.
+PTX = $(shell find testdata/ptx lang/nt-ptx/tests/accepted -name '*.ptx' | LC_ALL=C sort)
+EXAMPLE := $(CARGO) run --release --quiet -p nt-ptx --example
+
+.PHONY: judges
+judges: deps ## Four versions of ptxas see no edit that changes nothing, in all of the corpora
+	@deps/folders.sh deps/judges.txt
+	@$(EXAMPLE) judge -- --ptxas .tools/bin/ptxas \
+		$$(find .tools/ptxas-12.4 .tools/ptxas-12.9 .tools/ptxas-13.5 -name ptxas -type f -printf '--ptxas %p ') $(PTX)
+
+.PHONY: opcodes
+opcodes: ## Opcodes of the corpora that have no entry in the table: there is none
+	@$(EXAMPLE) opcodes -- --missing $(PTX)
+
+.PHONY: wheels
+wheels: deps ## The reader, its laws and ptxas over the PTX of public wheels, which it fetches (120 MB)
+	$(CARGO) build --release --quiet -p nt-extract
+	@deps/ptx.sh
+	@find .tools/wheels-ptx -name '*.ptx' | LC_ALL=C sort | xargs $(EXAMPLE) judge -- --ptxas .tools/bin/ptxas --below 30000
+
 .PHONY: gpu
 gpu: deps build ## On a machine with an NVIDIA GPU: known answers and costs
 	tests/gpu/run.sh
 
 .PHONY: corpora
-corpora: deps ## The committed PTX of testdata/ptx anew, through a dozen compilers that it fetches (2.9 GB)
+corpora: deps ## The committed PTX of testdata/ptx anew, through a dozen compilers that it fetches (4.5 GB)
 	@deps/folders.sh deps/corpora.txt
 	testdata/ptx/generate.sh
 
 .PHONY: install
-install: build ## Programs, hook, man pages and completions under $(DESTDIR)$(PREFIX)
+install: build ## Programs, hook, software GPU, man pages and completions under $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/nt/vgpu $(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d $(DESTDIR)$(PREFIX)/share/doc/nt
 	install -m 755 $(TOOLS:%=target/release/%) $(DESTDIR)$(PREFIX)/bin
 	install -m 755 target/release/libnt_hook.so $(DESTDIR)$(PREFIX)/lib/nt
+	install -m 755 target/release/libnt_vgpu_cuda.so $(DESTDIR)$(PREFIX)/lib/nt/vgpu/libcuda.so.1
 	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(DESTDIR)$(PREFIX)/share/doc/nt
 	for tool in $(TOOLS); do \
 		target/release/$$tool --generate man >$(DESTDIR)$(PREFIX)/share/man/man1/$$tool.1 && \

@@ -164,7 +164,8 @@ fn settings(args: &Args) -> Settings {
         protocol: nt_wire::PROTOCOL,
         wait_ms: if args.on_full == OnFull::Drop { 0 } else { args.wait_ms },
         exit_ms: args.exit_ms,
-        pool_bytes: args.pool.unwrap_or(0),
+        // The software GPU's memory is the host's: a sixteenth of it would be much for what an interpreter records.
+        pool_bytes: args.pool.unwrap_or(if args.vgpu.is_some() { 64 << 20 } else { 0 }),
     }
 }
 

@@ -9,7 +9,8 @@
 //!
 //! As the real one does, it looks itself up with `dlsym` in `cuInit`, registers an exit handler there after which every
 //! call answers 4, refuses calls that would break a stream capture (900), and knows only the kernels that an image
-//! holds. A call that is not known to it is not exported; `cuGetProcAddress` answers 500 for it.
+//! holds. Calls that it does not know answer 801 and are named on stderr ([`missing`]); of what nobody has called yet it
+//! has no symbol, and `cuGetProcAddress` answers 500.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -28,11 +29,13 @@ mod call;
 mod context;
 mod execute;
 mod health;
+mod host;
 mod image;
 mod launch;
 mod log;
 mod lookup;
 mod memory;
+mod missing;
 mod module;
 mod order;
 mod plan;

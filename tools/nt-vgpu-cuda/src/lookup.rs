@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use crate::call::{INVALID_VALUE, NOT_FOUND, calls, put};
-use crate::{Code, Opaque, context, launch, memory, module, stream};
+use crate::{Code, Opaque, context, host, launch, memory, missing, module, stream};
 
 /// An exported function.
 pub(crate) struct Call {
@@ -47,8 +47,10 @@ const VERSIONS: &[(&str, &[(c_int, &str)])] = &[
 ];
 
 fn exported(name: &str) -> Option<*const ()> {
-    let files = [context::CALLS, memory::CALLS, stream::CALLS, module::CALLS, launch::CALLS, CALLS];
-    files.iter().flat_map(|calls| calls.iter()).find(|call| call.name == name).map(|call| call.address)
+    let known =
+        [context::CALLS, memory::CALLS, host::CALLS, stream::CALLS, module::CALLS, launch::CALLS, CALLS];
+    let files = known.into_iter().chain([missing::CALLS]);
+    files.flat_map(|calls| calls.iter()).find(|call| call.name == name).map(|call| call.address)
 }
 
 fn find(name: *const c_char, version: c_int, flags: u64) -> Result<Opaque, Code> {

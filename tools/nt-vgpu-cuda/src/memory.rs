@@ -10,12 +10,15 @@ use crate::call::{INVALID_VALUE, OUT_OF_MEMORY, calls, lock, put};
 use crate::context::need_current;
 use crate::plan::plan;
 use crate::queue::Op;
+use crate::settings::settings;
 use crate::stream::{self, Forbidden};
 use crate::{Code, Opaque, health};
 
 /// As much as the device has.
 pub(crate) const TOTAL: usize = 8 << 30;
 const ALIGN: usize = 512;
+/// Left free behind each allocation, so that a kernel that runs past its end is seen.
+const GUARD: usize = 256;
 
 /// Allocations by address.
 static DEVICE: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
@@ -44,7 +47,7 @@ pub(crate) fn ranges() -> Vec<std::ops::Range<u64>> {
 
 /// A new allocation, zeroed, as one is that a fresh process gets.
 pub(crate) fn allocate(bytes: usize) -> Result<u64, Code> {
-    let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| INVALID_VALUE)?;
+    let layout = Layout::from_size_align(bytes.saturating_add(GUARD), ALIGN).map_err(|_| INVALID_VALUE)?;
     if bytes == 0 {
         return Err(INVALID_VALUE);
     }
@@ -60,7 +63,7 @@ pub(crate) fn allocate(bytes: usize) -> Result<u64, Code> {
 /// Ends an allocation.
 pub(crate) fn release(address: u64) -> Result<(), Code> {
     let bytes = lock(&DEVICE).remove(&address).ok_or(INVALID_VALUE)?;
-    let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| INVALID_VALUE)?;
+    let layout = Layout::from_size_align(bytes.saturating_add(GUARD), ALIGN).map_err(|_| INVALID_VALUE)?;
     // SAFETY: from `allocate`, with this layout.
     unsafe { dealloc(address as *mut u8, layout) };
     Ok(())
@@ -75,11 +78,13 @@ pub(crate) fn bytes(address: u64, len: usize) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(address as *const u8, len) }.to_vec()
 }
 
-fn check(address: u64, len: usize) -> Result<(), Code> {
+/// Whether a call may touch a range.
+pub(crate) fn check(address: u64, len: usize) -> Result<(), Code> {
     if len == 0 || holds(address, len) { Ok(()) } else { Err(INVALID_VALUE) }
 }
 
-fn copy(to: u64, from: u64, len: usize) {
+/// Copies, if only the program is right about what is where.
+pub(crate) fn copy(to: u64, from: u64, len: usize) {
     // SAFETY: the device side was checked, the host side is the program's word.
     unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len) };
 }
@@ -90,7 +95,7 @@ fn fill(to: u64, value: u32, count: usize) {
 }
 
 /// A copy or fill that is ordered with the null stream and returns when it is done.
-fn at_once(effect: impl FnOnce()) -> Result<(), Code> {
+pub(crate) fn at_once(effect: impl FnOnce()) -> Result<(), Code> {
     stream::forbid_under_capture(Forbidden::Strict)?;
     let context = need_current()?;
     stream::drain_blocking(context);
@@ -99,7 +104,8 @@ fn at_once(effect: impl FnOnce()) -> Result<(), Code> {
     Ok(())
 }
 
-fn queue(on: Opaque, effect: impl FnOnce() + Send + 'static) -> Result<(), Code> {
+/// A copy or fill in a stream.
+pub(crate) fn queue(on: Opaque, effect: impl FnOnce() + Send + 'static) -> Result<(), Code> {
     stream::push(on, Op::Run(Duration::ZERO, Box::new(effect)))
 }
 
@@ -147,6 +153,10 @@ calls! {
         Ok(())
     }
     fn cuMemHostUnregister(memory: *mut c_void) {
+        if settings().is_some() {
+            // A kernel may be reading it.
+            stream::drain_context(need_current()?);
+        }
         lock(&HOST).remove(&(memory as u64)).map(|_| ()).ok_or(INVALID_VALUE)
     }
     fn cuMemHostGetDevicePointer_v2(out: *mut u64, memory: *mut c_void, flags: c_uint) {

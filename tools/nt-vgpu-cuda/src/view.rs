@@ -37,8 +37,8 @@ impl View {
 
     /// Of the device's memory as it is now.
     pub(crate) fn of_device() -> View {
-        // SAFETY: live allocations. Freeing one waits for kernels that use it; that registered memory stays until it is
-        // unregistered, and that this waits for kernels too, is the program's word, as with the real driver.
+        // SAFETY: live allocations, whose end waits for the kernels of their context, as that of a registration does. That
+        // registered memory stays there until then is the program's word, as with the real driver.
         unsafe { View::new(memory::ranges()) }
     }
 

@@ -266,3 +266,27 @@ fn attributes_are_the_kernels() {
     assert_eq!(attribute("clustered", 11), 2);
     assert_eq!(attribute("no_parameters", 8), 49_152);
 }
+
+#[test]
+fn host_memory_of_the_drivers_is_memory_too() {
+    let device = Device::new();
+    let (mut host, mut back) = (0u64, [0u32; 3]);
+    call!(cuMemHostAlloc(*mut u64, usize, u32) &mut host, 12, 0).unwrap();
+    let null: Handle = std::ptr::null_mut();
+    call!(cuMemsetD8Async(u64, u8, usize, Handle) host, 1, 12, null).unwrap();
+    let add = device.body("mov.u32 %r3, 1; red.global.add.u32 [%out+4], %r3;");
+    device.launch(add, shape(2, 32), &[&host.to_le_bytes()]).unwrap();
+    call!(cuMemcpy(*mut u32, u64, usize) back.as_mut_ptr(), host, 12).unwrap();
+    assert_eq!(back, [0x0101_0101, 0x0101_0101 + 64, 0x0101_0101]);
+    call!(cuMemFreeHost(u64) host).unwrap();
+    assert_eq!(call!(cuMemFreeHost(u64) host), Err(1));
+}
+
+#[test]
+fn what_is_not_supported_says_so_once() {
+    let _device = Device::new();
+    for _ in 0..2 {
+        assert_eq!(call!(cuTexObjectCreate(u64, u64, u64, u64) 1, 2, 3, 4), Err(801));
+    }
+    assert_eq!(logged("cuTexObjectCreate is not supported").len(), 1);
+}
