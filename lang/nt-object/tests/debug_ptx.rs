@@ -155,8 +155,7 @@ fn cubins_of_compilers() {
     assert!(texts(&cubin("matmul.sm_90a.cubin"))[0].contains("wgmma.mma_async"));
 }
 
-/// What the cubin's code is made from: assembled with any ptxas it has the kernel's registers, by any it has none of the
-/// sections that the text is without.
+/// The texts are of Triton's own ptxas, which is another than ours: assembled again, the same text comes out.
 #[test]
 fn texts_of_committed_cubins_assemble() {
     let Some(ptxas) = ptxas() else { return };
