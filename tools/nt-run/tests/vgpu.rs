@@ -42,12 +42,16 @@ fn installed() -> Place {
 
 /// The command, in the place, above the software GPU of the place.
 fn run(place: &Place, options: &[&str], words: &[&str]) -> Done {
+    run_with(place, PROBE, options, words)
+}
+
+fn run_with(place: &Place, probe: &str, options: &[&str], words: &[&str]) -> Done {
     let mut command = Command::new(place.path("bin/nt-run"));
     command
         .current_dir(place.path("."))
         .env_remove("LD_LIBRARY_PATH")
         .env("NT_VGPU_LOG", place.path("driver.log"))
-        .args(["-p", PROBE, "--cache", "none"])
+        .args(["-p", probe, "--cache", "none"])
         .args(options)
         .arg("--")
         .args(words);
@@ -181,6 +185,32 @@ fn whatever_the_schedule() {
         now.remove("reduce_sum.bin").unwrap();
         assert!(before.is_none_or(|before| before == now), "{seed}");
         before = Some(now);
+    }
+}
+
+/// Kernels of every shape that nvcc makes, some of which cannot be probed: what they print and compute is the same.
+#[test]
+fn whatever_is_probed_prints_and_computes_the_same() {
+    let program = compiled("cc", "tests/programs/features.c", "features-vgpu", &["-std=gnu11"]);
+    for text in ["features.sm_90", "features.debug.sm_90", "features.rdc.sm_90"] {
+        let (place, ptx) = (installed(), kernels(&format!("nvcc/{text}.ptx")));
+        std::os::unix::fs::symlink(&program, place.path("features")).unwrap();
+        let words = ["./features", &ptx];
+        let plain = unprobed(&place, &words);
+        assert_eq!(plain.code, 0, "{text}: {}", plain.stderr);
+        // Each round begins at 41; what kernels print is at its place among what the program prints.
+        let counted = "x = -7, counter = 41\nx = -7, counter = 42\nx = -7, counter = 43\ncounter: 2c\n";
+        assert_eq!(plain.stdout.matches(counted).count(), 2, "{text}: {}", plain.stdout);
+        assert!(plain.stdout.ends_with("clustered: 0 1 0 1 0 1\n"), "{text}: {}", plain.stdout);
+        for probe in ["block_sched", "gmem_bytes", "hot_lines"] {
+            for seed in ["--vgpu", "--vgpu=seed=5"] {
+                let probed = run_with(&place, probe, &[seed], &words);
+                let what = format!("{text} {probe} {seed}");
+                assert_eq!(probed.code, 0, "{what}: {}", probed.stderr);
+                assert_eq!(probed.stdout, plain.stdout, "{what}: {}", probed.stderr);
+                assert!(!probed.stderr.contains("nothing was probed"), "{what}: {}", probed.stderr);
+            }
+        }
     }
 }
 
