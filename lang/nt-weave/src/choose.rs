@@ -13,6 +13,7 @@
 use crate::Refused;
 use crate::bodies::Site;
 use crate::instructions::{Matcher, Wanted};
+use crate::pins::Pins;
 use crate::sites::Point;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
@@ -306,12 +307,32 @@ fn leaves_in_sight(
     Ok(())
 }
 
-/// Is the text before each site understood well enough to put something behind it?
-pub(crate) fn surroundings(module: &Module<'_>, function: usize, sites: &[Site<'_>]) -> Result<(), Refused> {
+/// Is the text before each site, and before each use of a pinned variable, understood well enough to put something
+/// behind it?
+pub(crate) fn surroundings(
+    module: &Module<'_>,
+    function: usize,
+    sites: &[Site<'_>],
+    pins: &Pins,
+) -> Result<(), Refused> {
+    let nexts = sites.iter().map(|site| site.found.next).collect();
+    places(module, function, nexts)?;
+    for next in pins.places(module) {
+        // A pinned variable may be used in any function.
+        let is_there =
+            |f: &nt_ptx::syntax::Function| f.body.as_ref().is_some_and(|b| b.statements.contains(&next));
+        if let Some(function) = module.functions.iter().position(is_there) {
+            places(module, function, vec![next])?;
+        }
+    }
+    Ok(())
+}
+
+fn places(module: &Module<'_>, function: usize, nexts: Vec<u32>) -> Result<(), Refused> {
     let Some(entry) = module.functions.get(function) else { return Ok(()) };
     let start = entry.body.as_ref().map_or(0, |body| body.statements.start);
-    for Site { found: site, .. } in sites {
-        let before = module.statements.get(start as usize..site.next as usize).unwrap_or(&[]);
+    for next in nexts {
+        let before = module.statements.get(start as usize..next as usize).unwrap_or(&[]);
         // Line marks belong to what follows them. Compilers write one or two in a row.
         let near = before.iter().rev().take(LINE_MARKS).find(|statement| statement.kind != Kind::Loc);
         let (at, what) = match near.map(|statement| (statement.span, statement.kind)) {
@@ -324,7 +345,7 @@ pub(crate) fn surroundings(module: &Module<'_>, function: usize, sites: &[Site<'
             Some((at, Kind::Pragma(text))) if !is_block_pragma(module.at(text)) => {
                 (at, "this pragma may speak of the very next instruction, which would be an inserted one")
             }
-            Some((at, Kind::Label(_))) if is_before_pragma(module, site.next) => {
+            Some((at, Kind::Label(_))) if is_before_pragma(module, next) => {
                 (at, "between this label and the pragma behind it nothing may stand")
             }
             Some(_) => continue,

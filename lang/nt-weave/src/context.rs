@@ -13,6 +13,7 @@
 
 use crate::UsedTable;
 use crate::choose::Names;
+use crate::pins::Pins;
 use nt_ir::layout::{Layout, Presence};
 use nt_ir::program::Program;
 use nt_ptx::Edits;
@@ -60,6 +61,7 @@ impl Context {
         maps: &[usize],
         tables: &[UsedTable],
         launch: bool,
+        pins: &Pins,
         prefix: &str,
     ) -> Context {
         let mut fills = vec![Fill::Zero];
@@ -96,6 +98,9 @@ impl Context {
         }
         for (name, table) in names.iter().skip(maps.len()).zip(tables) {
             let _ = write!(declaration, " stride.{name}={}", table.stride());
+        }
+        for pin in pins.list() {
+            let _ = write!(declaration, " pin.{}={}", pin.symbol, pin.index);
         }
         declaration.push_str("*/");
         Context { size, slots, declaration }

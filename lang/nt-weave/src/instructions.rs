@@ -48,6 +48,8 @@ pub(crate) struct Address {
     pub(crate) base: String,
     /// Bits of the register; `None` of a variable.
     pub(crate) bits: Option<u32>,
+    /// Is the variable one of the module, and not of a function?
+    pub(crate) is_of_module: bool,
     /// What is added to it.
     pub(crate) displacement: i64,
     /// What it is an address in.
@@ -320,7 +322,9 @@ impl<'a, 's> Matcher<'a, 's> {
                 None
             }
         };
-        Some(Address { base: base.to_owned(), bits, displacement: address.displacement, space })
+        let is_of_module = bits.is_none() && self.info.declared_at(self.function, at, base).is_none();
+        let (base, displacement) = (base.to_owned(), address.displacement);
+        Some(Address { base, bits, is_of_module, displacement, space })
     }
 
     fn size(&self, at: u32, instruction: &Instruction, facts: &Facts) -> Option<Size> {

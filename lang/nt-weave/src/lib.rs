@@ -20,6 +20,7 @@ mod choose;
 mod context;
 mod emit;
 mod instructions;
+mod pins;
 mod place;
 mod plan;
 mod prune;
@@ -36,6 +37,7 @@ use nt_ptx::{Edits, ModuleInfo};
 
 pub use context::{Fill, Slot};
 pub use nt_ir::glob_matches;
+pub use pins::{Constant, Pin};
 pub use prune::prune;
 pub use sites::{Guard, Kind, Site, list_sites, list_sites_of};
 pub use tables::UsedTable;
@@ -84,6 +86,10 @@ pub struct WovenKernel {
     pub maps: Vec<UsedMap>,
     /// The tables it adds to, which [`Fill`] counts on behind the maps.
     pub tables: Vec<UsedTable>,
+    /// The variables of the original that it uses, by index, if it is a twin.
+    pub pins: Vec<Pin>,
+    /// The variables of constant memory that it has copies of, if it is a twin.
+    pub constants: Vec<Constant>,
     /// Where something was put in.
     pub sites: Vec<Site>,
     /// Up to where the records are exact.
@@ -119,6 +125,8 @@ pub struct UsedMap {
 /// How a module is woven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
+    /// The kernels run beside their originals, in a module of their own: what they share is pinned.
+    pub twin: bool,
     /// Line and column of the kernel in the whole from which this module was cut: sites are told where they are there.
     pub place: Option<(u32, u32)>,
 }
@@ -144,8 +152,9 @@ pub fn weave_with(
     let mut next_span = 0;
 
     // What no kernel of this module can get around: a text that is woven already, 32-bit addresses.
-    let prefix = match choose::module(module).and_then(|()| choose::program(&probe.program)) {
-        Ok(()) => plan::prefix(module),
+    let may = choose::module(module).and_then(|()| choose::program(&probe.program));
+    let (prefix, pins) = match may.and_then(|()| pins::Pins::of(module, info, options)) {
+        Ok(pins) => (plan::prefix(module), pins),
         Err(why) => {
             woven.text = module.text.to_owned();
             woven.refused =
@@ -174,15 +183,19 @@ pub fn weave_with(
                 return Ok(None);
             }
             choose::kernel(module, info, &names, &points, function)?;
-            choose::surroundings(module, function, &sites)?;
-            let plan = plan::run(module, info, probe, &prefix, function, &closer, states, sites)?;
+            choose::surroundings(module, function, &sites, &pins)?;
+            let constants = pins::constants(module, info, function, options)?;
+            pins.check_room(&constants, closer.at)?;
+            let known = plan::Known { module, info, probe, pins: &pins, prefix: &prefix };
+            let plan = plan::run(known, function, &closer, states, sites)?;
             let spans = place::run(module, info, probe, &plan, function, next_span)?;
             next_span = spans.next;
             context::edit(module, &names, function, &plan.context, &mut edits);
             edits.extend(spans.edits);
             needs.add(&plan.needs);
             let sites = sites::describe(module, plan.sites.iter().map(|site| &site.found), &spans.numbers);
-            Ok(Some(plan.into_kernel(module, probe, function, sites)))
+            let kernel = plan.into_kernel(module, probe, function, sites);
+            Ok(Some(WovenKernel { constants, ..kernel }))
         };
         let done: Result<Option<WovenKernel>, Refused> = one();
         match done {
@@ -196,6 +209,7 @@ pub fn weave_with(
         woven.text = module.text.to_owned();
         return woven;
     }
+    pins.edit(module, &prefix, next_span, &mut edits);
     woven.raised = plan::raise_version(module, &needs, &mut edits);
     match edits.apply(module.text) {
         Ok(text) => woven.text = text,

@@ -14,6 +14,7 @@ use crate::Refused;
 use crate::bodies::{Closer, Site};
 use crate::context::{Context, Fill};
 use crate::emit::{SPECIAL_REGISTERS, adds_up_lanes, live};
+use crate::pins::Pins;
 use crate::{Parameter, Raised, UsedMap, UsedTable, WovenKernel, bounds, sites, tables};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::Prepared;
@@ -26,6 +27,8 @@ use nt_ptx::{Edits, ModuleInfo, TokenKind, identifiers_with_prefix};
 pub(crate) struct Plan<'a> {
     /// What every name woven in begins with: `nt_`.
     pub(crate) prefix: &'a str,
+    /// The variables that are reached by way of their pins.
+    pub(crate) pins: &'a Pins,
     /// How each state of the program is kept, by `StateId`.
     pub(crate) states: Vec<Keep>,
     /// What each state never exceeds, where that is known and fits 32 bits: then it is kept in 32.
@@ -44,6 +47,16 @@ pub(crate) struct Plan<'a> {
     pub(crate) redux: bool,
     /// Least version and target.
     pub(crate) needs: Needs,
+}
+
+/// What the kernels of a module have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a, 's> {
+    pub(crate) module: &'a Module<'s>,
+    pub(crate) info: &'a ModuleInfo<'s>,
+    pub(crate) probe: &'a Prepared,
+    pub(crate) pins: &'a Pins,
+    pub(crate) prefix: &'a str,
 }
 
 /// How a state is kept in a kernel.
@@ -114,15 +127,13 @@ pub(crate) fn keep<'p>(program: &Program, mut sites: Vec<Site<'p>>) -> (Vec<Keep
 
 /// Plans one kernel, or says why it cannot be probed.
 pub(crate) fn run<'a>(
-    module: &Module<'_>,
-    info: &ModuleInfo<'_>,
-    probe: &Prepared,
-    prefix: &'a str,
+    known: Known<'a, '_>,
     function: usize,
     closer: &Closer<'_>,
     states: Vec<Keep>,
     mut sites: Vec<Site<'a>>,
 ) -> Result<Plan<'a>, Refused> {
+    let Known { module, info, probe, pins, prefix } = known;
     let program = &probe.program;
     let Some(entry) = module.functions.get(function) else {
         return Err(Box::new(Diagnostic::error("no-kernel", Span::at(0), "no such kernel")));
@@ -130,8 +141,15 @@ pub(crate) fn run<'a>(
     let tables = tables::number(closer, &mut sites)?;
     let maps = used_maps(&sites);
     let uses = uses(&sites, &states);
-    let context =
-        Context::lay_out(program, &probe.layouts, &maps, &tables, uses.contains(&Builtin::Launch), prefix);
+    let context = Context::lay_out(
+        program,
+        &probe.layouts,
+        &maps,
+        &tables,
+        uses.contains(&Builtin::Launch),
+        pins,
+        prefix,
+    );
 
     let mut needs = Needs::default();
     for (name, read) in uses.iter().filter_map(|&builtin| requirement(builtin)) {
@@ -153,7 +171,7 @@ pub(crate) fn run<'a>(
     check_shadows(module, entry)?;
     let block = required_block(module, entry);
     let most = bounds::run(module, info, program, function, &sites);
-    Ok(Plan { prefix, states, most, sites, context, maps, tables, block, redux, needs })
+    Ok(Plan { prefix, pins, states, most, sites, context, maps, tables, block, redux, needs })
 }
 
 /// How each state is kept: registers only for those that are both assigned and read here.
@@ -423,6 +441,8 @@ impl Plan<'_> {
             slots: self.context.slots,
             maps: self.maps.iter().filter_map(used).collect(),
             tables: self.tables,
+            pins: self.pins.list(),
+            constants: Vec::new(),
             sites,
             limits: probe.program.limits.clone(),
             minimum_version: self.needs.version.max(module.version.map_or((0, 0), Version::pair)),

@@ -39,8 +39,12 @@ pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
         context: ntm::Context { size: woven.context_size, slots: slots.collect() },
         maps: maps.collect(),
         tables: tables.collect(),
-        pins: Vec::new(),
-        constants: Vec::new(),
+        pins: woven.pins.iter().map(|p| ntm::Pin { symbol: p.symbol.clone(), index: p.index }).collect(),
+        constants: woven
+            .constants
+            .iter()
+            .map(|c| ntm::Constant { symbol: c.symbol.clone(), size: c.size })
+            .collect(),
         sites: woven.sites.iter().map(site).collect(),
         limits,
         before: None,

@@ -232,7 +232,7 @@ fn weave(
     };
     // Lines of sites are the image's, of which the pruned module is a part.
     let place = Source::new("", whole.text).position(entry.span.start);
-    let options = nt_weave::Options { place: Some((place.line, place.column)) };
+    let options = nt_weave::Options { twin: false, place: Some((place.line, place.column)) };
     let woven = nt_weave::weave_with(&module, &info, &probe.prepared, &[function], options);
     if let Some((_, why)) = woven.refused.first() {
         let mut why = why.clone();

@@ -57,10 +57,16 @@ impl<'a> Span<'a> {
         };
         Ok(self.once(Known::Address, |span| {
             let base = Operand::Program { name: &address.base };
-            let mut value = match address.bits {
-                Some(32) => span.op(Class::B64, "cvt.u64.u32", &[base]),
-                Some(_) => base,
-                None => span.op(Class::B64, "mov.u64", &[base]),
+            let pin = span.plan.pins.number(&address.base).filter(|_| address.is_of_module);
+            let mut value = match (address.bits, pin) {
+                (Some(32), _) => span.op(Class::B64, "cvt.u64.u32", &[base]),
+                (Some(_), _) => base,
+                (None, Some(pin)) => {
+                    let (value, prefix) = (span.temp(Class::B64), span.plan.prefix);
+                    span.line(format_args!("ld.const.b64 {value}, [{prefix}pin+{}];", 8 * pin));
+                    value
+                }
+                (None, None) => span.op(Class::B64, "mov.u64", &[base]),
             };
             if address.displacement != 0 {
                 let displacement = Operand::number(Type::S64, address.displacement as u64);
