@@ -72,7 +72,28 @@ fn unprobed(place: &Place, words: &[&str]) -> Done {
     let mut command = Command::new(place.path(words[0]));
     command.current_dir(place.path(".")).args(&words[1..]);
     command.env("LD_LIBRARY_PATH", place.path("lib/nt/vgpu")).env("NT_VGPU", "1");
+    command.env("NT_VGPU_LOG", place.path("plain.log"));
     done(command.output().unwrap())
+}
+
+/// Bytes of global memory that kernels accessed in an unprobed run, as the software GPU itself counted them.
+fn accessed(place: &Place) -> BTreeMap<String, u64> {
+    let log = std::fs::read_to_string(place.path("plain.log")).unwrap();
+    let mut all = BTreeMap::new();
+    for line in log.lines().filter(|line| line.starts_with("ran ")) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let bytes = words.iter().find_map(|word| word.strip_prefix("global=")).unwrap();
+        *all.entry(words[2].to_owned()).or_default() += bytes.parse::<u64>().unwrap();
+    }
+    all
+}
+
+/// Totals by kernel in the summary of a run with `gmem_bytes`, of kernels whose names are C's.
+fn totals(summary: &str) -> BTreeMap<String, u64> {
+    let rows = summary.lines().skip_while(|line| !line.starts_with("@sync[block]: ")).skip(2);
+    let rows = rows.take_while(|line| line.starts_with("  ")).filter(|line| !line.contains('('));
+    let words = rows.map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words.map(|words| (words[0].to_owned(), words[2].parse().unwrap())).collect()
 }
 
 /// What kernels wrote, by file.
@@ -209,6 +230,11 @@ fn whatever_is_probed_prints_and_computes_the_same() {
                 assert_eq!(probed.code, 0, "{what}: {}", probed.stderr);
                 assert_eq!(probed.stdout, plain.stdout, "{what}: {}", probed.stderr);
                 assert!(!probed.stderr.contains("nothing was probed"), "{what}: {}", probed.stderr);
+                let (counted, totals) = (accessed(&place), totals(&probed.stderr));
+                assert!(probe != "gmem_bytes" || totals.len() >= 4, "{what}: {totals:?}");
+                for (kernel, bytes) in totals {
+                    assert_eq!(bytes, counted[&kernel], "{what}: {kernel}");
+                }
             }
         }
     }

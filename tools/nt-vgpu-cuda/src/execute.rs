@@ -94,7 +94,9 @@ impl Execution {
         log::line(|| {
             let (steps, lanes) = (result.stats.steps, result.stats.lanes());
             let ms = started.elapsed().as_secs_f64() * 1e3;
-            format!("ran {} {} steps={steps} lanes={lanes} ms={ms:.1}", std::process::id(), self.kernel)
+            let global = result.stats.bytes(nt_vgpu::Space::Global);
+            let pid = std::process::id();
+            format!("ran {pid} {} steps={steps} lanes={lanes} global={global} ms={ms:.1}", self.kernel)
         });
         if let Some((_, fault)) = result.fault {
             let of = if self.params_are_woven() { " (lines of the text with the probe in it)" } else { "" };

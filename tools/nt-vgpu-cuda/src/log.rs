@@ -7,7 +7,7 @@
 //! global PID NAME ADDRESS  (a variable was asked for)
 //! sees PID KERNEL NAME=HEX (look: what a constant of its module held when a kernel ran)
 //! call PID TID NAME        (calls: every call)
-//! ran PID KERNEL steps=N lanes=N ms=T   (executed: instructions of warps, and of threads)
+//! ran PID KERNEL steps=N lanes=N global=N ms=T   (executed: instructions of warps, and of threads; bytes accessed)
 //! said PID TEXT            (what went to stderr)
 //! ```
 
