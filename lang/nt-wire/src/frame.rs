@@ -392,7 +392,8 @@ pub struct Count {
     pub launches: u64,
     /// Of these, probed.
     pub probed: u64,
-    /// Of the probed, collected.
+    /// Of the probed, collected: all that they have saved is in the file, what they have counted in persistent maps
+    /// included. Launches that have counted in such maps alone have no frames of their own.
     pub collected: u64,
     /// Why the others were not; empty if all were.
     pub reason: String,

@@ -16,14 +16,14 @@ use std::ffi::c_uint;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::context::{self, Context};
+use crate::context::{self, Context, Current};
 use crate::driver::{Driver, LEGACY, PER_THREAD, Relaxed};
 use crate::handles::Table;
 use crate::load::hook;
 use crate::process::lock;
 use crate::quiet::guard;
 use crate::stage::{Failure, check};
-use crate::{Opaque, driver};
+use crate::{Opaque, driver, process};
 
 /// The program's streams in which twins were launched, until they are destroyed: their contexts.
 static STREAMS: Table<4096> = Table::new();
@@ -175,14 +175,18 @@ pub(crate) fn forget_streams(context: &Context) {
 /// A stream's destruction: what was launched in it still runs to its end, and our stream waits for that.
 fn destroy(stream: Opaque, real: impl FnOnce() -> crate::Code) -> crate::Code {
     DESTROYED.fetch_add(1, Ordering::AcqRel);
+    if process::get().is_none() {
+        return real();
+    }
     let value = STREAMS.take(stream as usize);
     if value & NOTED != 0 {
         guard(|| {
             // SAFETY: a context's address, as in `context_of`.
             let context = unsafe { ((value & !NOTED) as *const Context).as_ref() };
-            let behind = context.and_then(|context| context.made_behind());
-            let Some((behind, driver)) = behind.zip(driver::get()) else { return };
+            let Some((context, driver)) = context.zip(driver::get()) else { return };
+            let Some(behind) = context.made_behind() else { return };
             let _relaxed = Relaxed::new(driver);
+            let _current = Current::new(driver, context.handle);
             let mut capturing = 0;
             // SAFETY: writes one int; the stream is the program's own argument.
             if unsafe { (driver.cuStreamIsCapturing)(stream, &raw mut capturing) } == 0 && capturing == 0 {

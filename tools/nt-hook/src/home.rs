@@ -195,22 +195,14 @@ pub(crate) fn make(
     let _relaxed = Relaxed::new(driver);
     let _current = Current::new(driver, context.handle).ok_or("its context cannot be made current")?;
     let loaded = prepare::load(kernel, twin, driver)?;
-    let (parts, bytes) = lay_out(twin, true, [1; 3], [1; 3], context.device.sms)
-        .ok_or("its tables are larger than any memory")?;
-    let mut tables = Tables { base: 0, bytes, parts };
-    if bytes != 0 || owner.is_some() {
-        context.behind(driver).ok_or("its context cannot have a stream more")?;
+    let equipped = equip(twin, context, owner, &loaded, driver);
+    if equipped.is_err() {
+        loaded.unload(driver);
+    }
+    let (copies, tables) = equipped?;
+    if tables.bytes != 0 || owner.is_some() {
         collect::start(process);
     }
-    if bytes != 0 {
-        let said = |failure: Failure| format!("its tables could not be made: {failure}");
-        tables.base = context.spare(bytes).map_or_else(|| allocate(driver, bytes), Ok).map_err(said)?;
-        clear(driver, tables).map_err(said)?;
-    }
-    let copies = match owner {
-        Some(owner) => tie::tie(twin, owner, &loaded, driver)?,
-        None => Vec::new(),
-    };
     let home: &'static Home = Box::leak(Box::new(Home {
         kernel,
         twin,
@@ -226,17 +218,40 @@ pub(crate) fn make(
         fetched: AtomicU64::new(0),
         collected: AtomicBool::new(false),
     }));
-    if bytes != 0 {
+    if tables.bytes != 0 {
         // So that a process that is killed leaves a word of it. An error will come again with the data.
         let _blocked = SignalsBlocked::new();
         if let Some(trace) = lock(&process.trace).as_mut() {
             let _ = kernel.announce(trace, twin);
         }
     }
-    if bytes != 0 || owner.is_some() {
+    if home.outlives_launches() {
         lock(&ALL).push(home);
     }
     Ok(home)
+}
+
+/// Ties to the original's variables, and tables.
+fn equip(
+    twin: &Twin,
+    context: &'static Context,
+    owner: Option<Owner>,
+    loaded: &Loaded,
+    driver: &Driver,
+) -> Result<(Vec<Copy>, Tables), String> {
+    let copies = owner.map_or(Ok(Vec::new()), |owner| tie::tie(twin, owner, loaded, driver))?;
+    let (parts, bytes) = lay_out(twin, true, [1; 3], [1; 3], context.device.sms)
+        .ok_or("its tables are larger than any memory")?;
+    let mut tables = Tables { base: 0, bytes, parts };
+    if bytes != 0 || owner.is_some() {
+        context.behind(driver).ok_or("its context cannot have a stream more")?;
+    }
+    if bytes != 0 {
+        let said = |failure: Failure| format!("its tables could not be made: {failure}");
+        tables.base = context.spare(bytes).map_or_else(|| allocate(driver, bytes), Ok).map_err(said)?;
+        clear(driver, tables).map_err(said)?;
+    }
+    Ok((copies, tables))
 }
 
 /// Lets launches find it.

@@ -167,7 +167,6 @@ fn probe(
                 complete_ns: 0,
                 clock_khz: context.device.clock_khz,
             },
-            parts,
             segment,
             order: order(stream),
         });

@@ -74,8 +74,6 @@ pub(crate) struct Launched {
     pub(crate) home: Option<&'static Home>,
     /// Its frame, the end's time still open.
     pub(crate) frame: frame::Launch,
-    /// One a map.
-    pub(crate) parts: [Part; MAPS],
     /// Where all of them lie.
     pub(crate) segment: Segment,
     /// In which order it stands: launches that agree in this ran one after the other.

@@ -4,6 +4,7 @@ use std::io;
 
 use nt_wire::frame;
 
+use crate::arguments::lay_out;
 use crate::home::Home;
 use crate::pool::Launched;
 use crate::trace::Trace;
@@ -18,7 +19,10 @@ pub(crate) fn launch<'s>(
     let kernel = launched.kernel;
     kernel.announce(trace, launched.twin)?;
     trace.frame(&frame::Launch { complete_ns, ..launched.frame })?;
-    let maps = launched.twin.maps.iter().zip(&launched.parts).enumerate();
+    let frame::Launch { grid, block, sms, .. } = launched.frame;
+    // As it was laid out for the launch.
+    let (parts, _) = lay_out(launched.twin, false, grid, block, sms).unwrap_or_default();
+    let maps = launched.twin.maps.iter().zip(&parts).enumerate();
     for (map, (_, part)) in maps.filter(|(_, (map, _))| !map.persistent) {
         let fixed = frame::Data {
             launch: launched.frame.number,

@@ -43,7 +43,7 @@ pub(crate) struct Segment {
     pub(crate) offset: u64,
     /// Its bytes, a multiple of [`UNIT`].
     pub(crate) len: u64,
-    /// Whether more than half of the ring is out with it.
+    /// Whether with it more than half of the ring is out, and without it was not: a reason to fetch, once.
     pub(crate) crowded: bool,
     /// What [`Ring::give_back`] puts into `free`.
     end: u64,
@@ -111,7 +111,9 @@ impl Ring {
             let end = ((start + need) & POSITION_MASK) << COUNT_BITS | (count + 1) & COUNT_MASK;
             if self.head.compare_exchange_weak(head, end, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 let slot = (count % SLOTS) as usize;
-                let crowded = out > self.size / 2 || slots > SLOTS / 2;
+                let half = self.size / 2;
+                let before = position.wrapping_sub(free >> COUNT_BITS) & POSITION_MASK;
+                let crowded = (out > half && before <= half) || slots == SLOTS / 2 + 1;
                 return Ok(Segment {
                     slot,
                     offset: start % self.size * UNIT,
@@ -222,6 +224,16 @@ mod tests {
             }
             assert!(ring.take(4 * UNIT).is_ok(), "{before}");
         }
+    }
+
+    #[test]
+    fn half_is_passed_once() {
+        let ring = Ring::new(8 * UNIT);
+        let crowded: Vec<bool> = (0..8).map(|_| ring.take(1).unwrap().crowded).collect();
+        assert_eq!(crowded, [false, false, false, false, true, false, false, false]);
+        let ring = Ring::new(1024 * UNIT);
+        let crowded = (0..SLOTS).filter(|_| ring.take(1).unwrap().crowded).count();
+        assert_eq!(crowded, 1);
     }
 
     #[test]
