@@ -76,6 +76,14 @@ pub fn check_pruned(original: &str, pruned: &str) -> Report {
     report.sorted()
 }
 
+/// [`check_pruned`] of an original that [`nt_ptx::parse`] has read without errors: of a module of many kernels, each is
+/// pruned and held against it without reading it again.
+pub fn check_pruned_module(original: &nt_ptx::syntax::Module<'_>, pruned: &str) -> Report {
+    let mut report = Report::default();
+    prune::check_module(original, pruned, &mut report);
+    report.sorted()
+}
+
 fn verify(original: &str, woven: &str, report: &mut Report) {
     // V1: there is nothing but spans and edits.
     let Some(undone) = undo::undo(original, woven, report) else { return };

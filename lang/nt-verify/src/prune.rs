@@ -24,7 +24,12 @@ pub(crate) fn check(original: &str, pruned: &str, report: &mut Report) {
         let message = format!("the original cannot be read: {}", error.message);
         return report.add(Rule::V17, Span::at(0), message);
     }
-    let Some(items) = compare(&module, pruned, report) else { return };
+    check_module(&module, pruned, report);
+}
+
+/// Holds a pruned text against its original, which was parsed without errors.
+pub(crate) fn check_module(module: &Module<'_>, pruned: &str, report: &mut Report) {
+    let Some(items) = compare(module, pruned, report) else { return };
 
     let mut dropped = HashSet::new();
     for (item, place) in items.iter().filter(|(_, place)| !place.is_kept) {
@@ -32,9 +37,9 @@ pub(crate) fn check(original: &str, pruned: &str, report: &mut Report) {
             ItemKind::Function(index) => {
                 dropped.extend(module.functions.get(index as usize).map(|function| module.at(function.name)));
             }
-            ItemKind::Variable { name, .. } => declared(&module, item.span, name, &mut dropped),
+            ItemKind::Variable { name, .. } => declared(module, item.span, name, &mut dropped),
             // Of `.alias name, target;` it declares the name.
-            ItemKind::Alias => dropped.extend(names(&module, item.span).next().map(|name| module.at(name))),
+            ItemKind::Alias => dropped.extend(names(module, item.span).next().map(|name| module.at(name))),
             ItemKind::Header
             | ItemKind::File
             | ItemKind::Section

@@ -4,9 +4,9 @@
 //! image ─> module ─> may it? ─> pruned ─> woven ─> verified ─> assembled ─> held against the original ─> Prepared
 //! ```
 //!
-//! The twin module holds the woven kernel alone, with what it needs; the original image stays loaded beside it. So
-//! whatever a kernel shares with others by way of the module would exist twice, and a kernel that reaches a variable
-//! of the module is refused by that variable's name.
+//! The twin module holds the woven kernel alone, with what it needs; the original image stays loaded beside it. What a
+//! kernel shares with others by way of the module must not exist twice: the weaver has it use the original's variables,
+//! and a kernel that reaches what cannot be shared is refused by name.
 
 use crate::assemble::{Arch, Assembler, Failure};
 use crate::cache::Cache;
@@ -126,7 +126,7 @@ pub(crate) fn run(
     let arch = target.on(device).map_err(Refusal::input)?;
 
     let original = nt_weave::prune(module, info, function);
-    let report = nt_verify::check_pruned(text, &original);
+    let report = nt_verify::check_pruned_module(module, &original);
     if !report.is_accepted() {
         let files = vec![("original.ptx", text.to_owned()), ("pruned.ptx", original)];
         return Err(Refusal::bug("prune", &violations(&report), files));
@@ -232,7 +232,7 @@ fn weave(
     };
     // Lines of sites are the image's, of which the pruned module is a part.
     let place = Source::new("", whole.text).position(entry.span.start);
-    let options = nt_weave::Options { twin: false, place: Some((place.line, place.column)) };
+    let options = nt_weave::Options { twin: true, place: Some((place.line, place.column)) };
     let woven = nt_weave::weave_with(&module, &info, &probe.prepared, &[function], options);
     if let Some((_, why)) = woven.refused.first() {
         let mut why = why.clone();

@@ -1,8 +1,8 @@
 //! What a kernel needs beside its own text, and whether a twin in a module of its own may have it.
 //!
 //! ```text
-//! .global .u32 count;             of a twin's own it would be another one: refused by name
-//! .const .f32 lut[256];           likewise: the host fills the original's
+//! .global .u32 count;             shared: the twin has the original's address for it (`nt_weave`, pins)
+//! .const .f32 lut[256];           copied from the original's before each launch
 //! .global .u64 ops[] = {add};     functions of the original module, which a twin must not call
 //! .texref t;                      bound by the host, in the original module alone
 //! .extern .func f;                defined by another module, to which no twin is linked
@@ -72,7 +72,5 @@ fn unshared(module: &Module<'_>, info: &ModuleInfo<'_>, variable: &Variable<'_>)
     if declaration.contains(".managed") {
         return Some(format!("it uses the managed variable `{name}`"));
     }
-    Some(format!(
-        "it uses the module's {space} variable `{name}`, of which a probed kernel would have a copy of its own"
-    ))
+    None
 }
