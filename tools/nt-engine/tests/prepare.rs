@@ -69,6 +69,17 @@ fn reason(image: &str, device: u32) -> String {
 }
 
 #[test]
+fn variables_are_the_originals() {
+    let image = ".version 8.0\n.target sm_90\n.address_size 64\n.global .u32 count;\n.const .u32 lut[4];\n\
+                 .entry k() { .reg .u32 %r<3>; ld.global.u32 %r1, [count]; ld.const.u32 %r2, [lut]; ret; }";
+    let prepared = first(&engine(&[], None, Cache::none()), image.as_bytes(), 90).unwrap();
+    let twin = prepared.twin();
+    assert_eq!(twin.pins, [nt_wire::message::Pin { symbol: "count".to_owned(), index: 0 }]);
+    assert_eq!(twin.constants, [nt_wire::message::Constant { symbol: "lut".to_owned(), size: 16 }]);
+    assert!(prepared.woven.contains("ld.const.b64 %nt_g0, [nt_pin+0];"), "{}", prepared.woven);
+}
+
+#[test]
 fn without_an_assembler_the_twin_is_ptx() {
     let image = read("nvcc/kernels.sm_90.ptx");
     let engine = engine(&["=vector_add"], None, Cache::none());
@@ -118,16 +129,6 @@ fn refusals_say_why_on_one_line() {
     check(&module(".func f() { ret; }"), 90, &["no kernel"]);
     check("\x7fELF", 90, &["no PTX"]);
     check(
-        &module(".global .u32 count;\n.entry k() { .reg .u32 %r<2>; ld.global.u32 %r1, [count]; ret; }"),
-        90,
-        &[".global variable `count`"],
-    );
-    check(
-        &module(".const .u32 lut[4];\n.entry k() { .reg .u32 %r<2>; ld.const.u32 %r1, [lut]; ret; }"),
-        90,
-        &["`lut`"],
-    );
-    check(
         &module(
             ".texref t;\n.entry k() { .reg .f32 %f<5>; tex.1d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [t, {%f1}]; ret; }",
         ),
@@ -156,8 +157,8 @@ fn refusals_say_why_on_one_line() {
     // Through a function that it calls.
     check(
         &module(
-            ".global .u32 count;\n.func f() { .reg .u32 %r<2>; ld.global.u32 %r1, [count]; ret; }\n\
-             .entry k() { call.uni f; ret; }",
+            ".global .attribute(.managed) .u32 count;\n.func f() { .reg .u32 %r<2>; ld.global.u32 %r1, [count]; \
+             ret; }\n.entry k() { call.uni f; ret; }",
         ),
         90,
         &["`count`"],

@@ -147,14 +147,18 @@ fn a_run_folder_whose_name_a_loader_would_split() {
 fn kernels_that_cannot_be_probed_run_as_they_are() {
     let place = scene();
     let text = std::fs::read_to_string(testdata("nvcc/kernels.sm_90.ptx")).unwrap();
-    // The counter is one of the module, which a twin would have for itself.
+    // Of a managed variable a twin would have another one.
     let changed = text
-        .replacen(".visible .entry fill_blocks(", ".global .u32 tally;\n.visible .entry fill_blocks(", 1)
+        .replacen(
+            ".visible .entry fill_blocks(",
+            ".global .attribute(.managed) .u32 tally;\n.visible .entry fill_blocks(",
+            1,
+        )
         .replacen("ret;", "{ .reg .u32 %own; ld.global.u32 %own, [tally]; }\n\tret;", 1);
     std::fs::write(place.path("tally.ptx"), changed).unwrap();
     let done = nt_run(&place, &["./harness", "tally.ptx", "2", "all", "3"]);
     assert_ok(&done, 0, "nt-run: 50 of 55 launches probed, 50 collected\n");
-    assert!(done.stderr.contains("it uses the module's .global variable `tally`"), "{}", done.stderr);
+    assert!(done.stderr.contains("it uses the managed variable `tally`"), "{}", done.stderr);
     assert_eq!(launched(&place), (55, 50));
 }
 
