@@ -1,8 +1,8 @@
 #!/bin/sh
 # `make demo`: the main job, start to end, with its result. Every command is shown before it runs.
 #
-# Eleven kernels run with block_sched in them, and its report: on an NVIDIA GPU where there is one, else on the software
-# GPU, at the end of which stands what the probe costs by the vendor's assembler.
+# Eleven kernels run with block_sched in them, and its report: on an NVIDIA GPU where there is one, else on the
+# software GPU.
 set -eu
 cd "$(dirname "$0")/.."
 PATH=$PWD/target/release:$PATH
@@ -44,13 +44,5 @@ else
         bench/checksums.tsv "$work/rows.tsv"
     printf '\n%s\n' '# Every warp of every kernel left a record: here what those of mandelbrot say of its blocks.'
     show nt-map report -k =mandelbrot "$work/trace.ntt"
-    printf '\n%s\n' '# What the probe costs on a card, kernel by kernel, by the vendor'"'"'s assembler.'
-    show nt-inject -p block_sched -o "$work/kernels.ptx" --manifest "$work/kernels.ntm" $ptx
-    python3 - "$work/kernels.ntm" <<'PY'
-import json, sys
-for kernel in json.load(open(sys.argv[1]))["kernels"]:
-    before, after = kernel.get("before") or {}, kernel.get("after") or {}
-    print(f'{kernel["name"]:<18} {before.get("registers", "?")} -> {after.get("registers", "?")} registers')
-PY
 fi
 printf '\n%s\n' "# What was made lies in $work/."

@@ -45,8 +45,7 @@ pub(crate) struct Args {
     pub(crate) pool: Option<u64>,
 
     /// Run the command above the software GPU, which executes PTX on the CPU; a seed shuffles its schedule
-    #[arg(long, value_name = "seed=N", num_args = 0..=1, require_equals = true, default_missing_value = "",
-        conflicts_with = "ptxas")]
+    #[arg(long, value_name = "seed=N", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) vgpu: Option<Vgpu>,
 
     /// NVIDIA's assembler [default: on PATH, in CUDA_HOME, in /usr/local/cuda; without one the driver assembles]

@@ -53,9 +53,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let target = target::inspect(&file, path.as_deref());
     let hook = hook::find(args.hook.as_deref())?;
-    // The software GPU takes PTX.
     let software = args.vgpu.map(|vgpu| Ok::<_, anyhow::Error>((vgpu, vgpu::find()?))).transpose()?;
-    let assembler = if software.is_none() { Assembler::find(args.ptxas.as_deref())? } else { None };
+    let assembler = Assembler::find(args.ptxas.as_deref())?;
     if args.dry_run {
         return dry_run(args, probe, &file, &target, &hook, assembler.as_ref());
     }
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let engine = Engine::new(probe, args.kernels.clone(), assembler, cache(args.cache.as_deref()));
     let words: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let start = coverage::start(&words);
-    let mut server = Server::start(&folder, engine, settings(args), args.keep)?;
+    let mut server = Server::start(&folder, engine, settings(args), args.keep, software.is_some())?;
 
     // The command, with nothing changed but what hooks need.
     let forwarding = child::Forwarding::start().context("failed to catch signals")?;

@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) folder: PathBuf,
     /// `--keep`
     pub(crate) keep: bool,
+    /// `--vgpu`: twins go as PTX, whatever an assembler made of them.
+    pub(crate) as_ptx: bool,
     /// How many sessions there are, and a bell for each that ends.
     open: Mutex<usize>,
     closed: Condvar,
@@ -56,6 +58,7 @@ impl Server {
         engine: Engine,
         settings: Settings,
         keep: bool,
+        as_ptx: bool,
     ) -> anyhow::Result<Server> {
         let socket = folder.socket();
         let (listener, elsewhere) =
@@ -67,6 +70,7 @@ impl Server {
             log: Log::new(&folder.path),
             folder: folder.path.clone(),
             keep,
+            as_ptx,
             open: Mutex::new(0),
             closed: Condvar::new(),
             ending: AtomicBool::new(false),

@@ -118,6 +118,7 @@ impl<'s> Session<'s> {
         let key = (kernel.clone(), *arch);
         match prepared {
             Ok(prepared) => {
+                let prepared = if self.shared.as_ptx { as_ptx(prepared) } else { prepared };
                 let known = self.enter(key, probed(&prepared));
                 let cost = prepared.cost;
                 self.shared.log.line(format_args!(
@@ -174,6 +175,15 @@ impl<'s> Session<'s> {
             process.bye = Some(bye);
         }
     }
+}
+
+/// For a device that takes PTX alone: the text, whatever an assembler has made of it.
+fn as_ptx(prepared: Arc<Prepared>) -> Arc<Prepared> {
+    if !prepared.is_cubin {
+        return prepared;
+    }
+    let image = [prepared.woven.as_bytes(), b"\0"].concat();
+    Arc::new(Prepared { image, is_cubin: false, ..Prepared::clone(&prepared) })
 }
 
 fn probed(prepared: &Prepared) -> Outcome {

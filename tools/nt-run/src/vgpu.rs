@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The loader looks for the driver by name, so the run folder gets a folder with a link of that name, and the command
-//! a list that begins with it. Twins go to it as PTX: there is no assembler. `docs/vgpu.md` tells what it can do.
+//! a list that begins with it. Twins go to it as PTX; an assembler, if there is one, only says what they would cost.
+//! `docs/vgpu.md` tells what it can do.
 
 use crate::folder::{self, RunFolder};
 use crate::target::Target;
