@@ -113,6 +113,10 @@ def check_programs(work, failures):
             if kernel in UNPROBED:
                 if probed or UNPROBED[kernel] not in words:
                     failures.append(f"runtime_program with {probe}, {kernel}: {probed} launches probed, reason `{words}`")
+            elif "0 sites" in words:
+                # Nothing in it that the probe is about.
+                if probed or (probe, kernel) != ("gmem_bytes", "hello(int)"):
+                    failures.append(f"runtime_program with {probe}, {kernel}: {words}")
             # Launches into a graph run as they are.
             elif not probed or probed != collected or (probed != launches and "captur" not in words):
                 failures.append(f"runtime_program with {probe}, {kernel}: {launches} launches, {probed} probed, {collected} collected: {words}")
