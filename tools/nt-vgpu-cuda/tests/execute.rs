@@ -290,3 +290,12 @@ fn what_is_not_supported_says_so_once() {
     }
     assert_eq!(logged("cuTexObjectCreate is not supported").len(), 1);
 }
+
+/// It is a device for tests and demonstrations, and no product of its own: see docs/vgpu.md.
+#[test]
+fn the_front_stays_small() {
+    let sources = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).unwrap();
+    let lines = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap().lines().count();
+    let lines: usize = sources.map(|entry| lines(entry.unwrap().path())).sum();
+    assert!(lines <= 4000, "{lines} lines");
+}
