@@ -120,8 +120,9 @@ fn is_space(line: &mut Line<'_, '_>) -> Decoded<Op> {
     let ty = Type::Unsigned(64);
     let inside = |a: u64, window: u64| a.wrapping_sub(window) < window::SIZE;
     match window {
+        // On an H200 parameters are in global memory, as the manual says, and constants are not.
         0 => line.one(ty, move |a| {
-            u64::from(![window::SHARED, window::LOCAL, window::PARAM].iter().any(|&w| inside(a, w)))
+            u64::from(![window::SHARED, window::LOCAL, window::CONST].iter().any(|&w| inside(a, w)))
         }),
         window::SHARED if own_block => {
             line.one(ty, move |a| u64::from(inside(a, window) && rank_of(a as u32).is_none()))

@@ -82,9 +82,12 @@ pub(crate) fn decode_address(
     space: Option<AddressSpace>,
 ) -> Decoded<(AddressSpace, Address)> {
     let (address, symbol) = line.address(index)?;
+    let is_kernel = line.module.functions.get(line.function).is_some_and(|function| function.is_entry);
     let space = match (space.unwrap_or(AddressSpace::Generic), symbol) {
         // A variable's own address is one of its space, whatever the instruction says.
         (AddressSpace::Param | AddressSpace::Generic, Some(Where::Argument(_))) => AddressSpace::Argument,
+        // In a function, a register holds the address of one of its own parameters.
+        (AddressSpace::Param, None) if !is_kernel => AddressSpace::Argument,
         (AddressSpace::Param, None)
         | (AddressSpace::Param | AddressSpace::Generic, Some(Where::KernelParam(_))) => AddressSpace::Param,
         (AddressSpace::Param, _) => return missing("a `.param` address of something else"),

@@ -313,3 +313,41 @@ fn constants_and_tables_have_their_addresses() {
     device.memory.write(g, &[6]).unwrap();
     assert_eq!(device.words(1, 1, 4).unwrap()[0], 6);
 }
+
+/// As an H200 has it: parameters of kernels are in global memory too, constants are not.
+#[test]
+fn generic_addresses_know_their_space() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n.global .u32 g; .const .u32 c;\n
+        .visible .entry k(.param .u64 p) { .reg .b64 %rd<3>, %a, %out; .reg .b32 %r<3>; .reg .pred %p; .shared .u32 s; .local .u32 l;
+        ld.param.u64 %out, [p]; TESTS ret; }";
+    let of = [
+        ("global", "g", "global"),
+        ("const", "c", "const"),
+        ("shared", "s", "shared"),
+        ("local", "l", "local"),
+        ("param", "p", "global param"),
+    ];
+    for (space, variable, inside) in of {
+        for asked in of.map(|(space, ..)| space) {
+            let test = format!(
+                "mov.u64 %a, {variable}; cvta.{space}.u64 %a, %a; isspacep.{asked} %p, %a; selp.u32 %r1, 1, 0, %p; \
+                 st.global.u32 [%out], %r1;"
+            );
+            let mut device = Device::new(&text.replace("TESTS", &test));
+            let is_inside = inside.split(' ').any(|one| one == asked);
+            assert_eq!(device.words(1, 1, 1).unwrap(), [u32::from(is_inside)], "{space} is {asked}");
+        }
+    }
+}
+
+#[test]
+fn functions_choose_among_their_parameters() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n
+        .func (.param .b32 r) f(.param .b32 a, .param .b32 b) { .reg .b64 %x, %y; .reg .b32 %v; .reg .pred %p;
+          ld.param.b32 %v, [a]; setp.gt.u32 %p, %v, 7; mov.b64 %x, a; mov.b64 %y, b; selp.b64 %x, %x, %y, %p;
+          ld.param.b32 %v, [%x]; st.param.b32 [r], %v; ret; }
+        .visible .entry k(.param .u64 p) { .reg .b32 %r<4>, %i; .reg .b64 %rd1, %out; ld.param.u64 %out, [p]; mov.u32 %i, %tid.x;
+          { .param .b32 a; .param .b32 b; .param .b32 c; st.param.b32 [a], %i; st.param.b32 [b], 1000; call.uni (c), f, (a, b); ld.param.b32 %r1, [c]; }
+          mul.wide.u32 %rd1, %i, 4; add.u64 %rd1, %out, %rd1; st.global.u32 [%rd1], %r1; ret; }";
+    assert_eq!(Device::new(text).words(1, 32, 32).unwrap(), of(|i| if i > 7 { i } else { 1000 }));
+}
