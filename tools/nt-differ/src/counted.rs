@@ -1,0 +1,183 @@
+//! What the software GPU counted while the *original* ran, summed up as the cells of a table are.
+
+use crate::device::{Job, Part, Ran, Text};
+use nt_vgpu::Count;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is not 0: by block or SM, and by what the sites are called.
+pub type Cells = BTreeMap<(u64, Vec<String>), u64>;
+
+/// An instruction of the kernel that ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instruction {
+    /// Index into the program's counts.
+    index: usize,
+    /// Its opcode with all modifiers.
+    pub opcode: String,
+    /// What `line` calls it: `kernels.cu:12`, or `ptx:184` without lines of a source.
+    pub line: String,
+}
+
+/// The counts of a run.
+#[derive(Debug)]
+pub struct Counted<'r> {
+    /// The kernel's instructions.
+    pub instructions: Vec<Instruction>,
+    job: &'r Job,
+    parts: &'r [Part],
+}
+
+/// What tells the units of a table apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Something of the launch: a block, or what is in one.
+    Block,
+    /// Nothing: every SM has cells of its own.
+    Sm,
+}
+
+impl<'r> Counted<'r> {
+    /// The counts of a kernel.
+    pub fn new(text: &Text<'_>, job: &'r Job, ran: &'r Ran) -> Self {
+        let body = text.module.functions.iter().filter(|f| text.module.at(f.name) == job.kernel);
+        let body = body.filter_map(|function| function.body.as_ref()).next();
+        let inside = |statement: u32| body.is_some_and(|body| body.statements.contains(&statement));
+        let lines = Lines::of(text.text);
+        let from = body.map_or(0, |body| body.span.start as usize);
+        let instructions = text.program.places().iter().enumerate();
+        let instructions = instructions
+            // Where lanes leave at the closing brace is no instruction.
+            .filter(|(_, place)| inside(place.statement) && &*place.opcode != "}")
+            .map(|(index, place)| Instruction {
+                index,
+                opcode: place.opcode.to_string(),
+                line: lines.name(from, place.span.start as usize, place.line),
+            });
+        Counted { instructions: instructions.collect(), job, parts: &ran.parts }
+    }
+
+    /// Adds up what `amount` says of each instruction's counts, in cells that `names` names.
+    pub fn cells(
+        &self,
+        by: By,
+        names: &dyn Fn(&Instruction) -> Vec<String>,
+        amount: &dyn Fn(&Instruction, &Count) -> u64,
+    ) -> Cells {
+        let mut cells = Cells::new();
+        for instruction in &self.instructions {
+            let names = names(instruction);
+            for (number, part) in (0..).zip(self.parts) {
+                let count = part.stats.counts.get(instruction.index).copied().unwrap_or_default();
+                let sum = amount(instruction, &count);
+                if sum != 0 {
+                    let key = match by {
+                        By::Block => number,
+                        By::Sm => u64::from(part.sm),
+                    };
+                    *cells.entry((key, names.clone())).or_default() += sum;
+                }
+            }
+        }
+        cells
+    }
+
+    /// The SM of a block.
+    pub fn sm(&self, block: u64) -> Option<u32> {
+        self.has_blocks().then(|| self.parts.get(block as usize).map(|part| part.sm)).flatten()
+    }
+
+    /// Are counts known by block? Not where blocks run together, as clusters do.
+    pub fn has_blocks(&self) -> bool {
+        self.parts.len() as u64 == self.job.blocks()
+    }
+
+    /// Cells by block, as far as counts are known by block.
+    pub fn as_known(&self, cells: Cells) -> Cells {
+        if self.has_blocks() {
+            return cells;
+        }
+        let mut known = Cells::new();
+        for ((_, names), sum) in cells {
+            *known.entry((0, names)).or_default() += sum;
+        }
+        known
+    }
+
+    /// Holds a table against what was counted.
+    ///
+    /// # Errors
+    /// The first cell in which they differ.
+    pub fn expect(&self, what: &str, by: By, counted: Cells, found: Cells) -> Result<(), String> {
+        let (counted, found) = match by {
+            By::Block => (self.as_known(counted), self.as_known(found)),
+            By::Sm => (counted, found),
+        };
+        let keys: BTreeSet<_> = counted.keys().chain(found.keys()).collect();
+        for key in keys {
+            let of = |cells: &Cells| cells.get(key).copied().unwrap_or(0);
+            let (counted, found) = (of(&counted), of(&found));
+            if counted != found {
+                let (unit, names) = key;
+                let unit = if by == By::Block { format!("block {unit}") } else { format!("SM {unit}") };
+                return Err(format!("{what} of {unit} {names:?} is {found}, counted were {counted}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Holds each cell of what was found to bounds.
+///
+/// # Errors
+/// The first cell outside of them.
+pub fn within(what: &str, least: &Cells, found: &Cells, most: &Cells) -> Result<(), String> {
+    for key in least.keys().chain(found.keys()) {
+        let of = |cells: &Cells| cells.get(key).copied().unwrap_or(0);
+        let (least, found, most) = (of(least), of(found), of(most));
+        if !(least..=most).contains(&found) {
+            return Err(format!("{what} of {key:?} is {found}, which is not from {least} to {most}"));
+        }
+    }
+    Ok(())
+}
+
+/// The `.file` and `.loc` lines of a text, found by reading its lines.
+struct Lines<'t> {
+    files: BTreeMap<&'t str, &'t str>,
+    /// Offset, file, line.
+    locs: Vec<(usize, &'t str, &'t str)>,
+}
+
+impl<'t> Lines<'t> {
+    fn of(text: &'t str) -> Self {
+        let mut lines = Lines { files: BTreeMap::new(), locs: Vec::new() };
+        for line in text.split_inclusive('\n') {
+            // Both are slices of the text.
+            let offset = line.as_ptr() as usize - text.as_ptr() as usize;
+            let mut words = line.split_whitespace();
+            match words.next() {
+                Some(".file") => {
+                    let (number, name) = (words.next(), line.split('"').nth(1));
+                    lines.files.extend(number.zip(name));
+                }
+                Some(".loc") => {
+                    if let (Some(file), Some(line)) = (words.next(), words.next()) {
+                        lines.locs.push((offset, file, line));
+                    }
+                }
+                _ => {}
+            }
+        }
+        lines
+    }
+
+    /// What the instruction at `at` of a body that begins at `from` is called.
+    fn name(&self, from: usize, at: usize, line: u32) -> String {
+        let before = self.locs.partition_point(|(offset, ..)| *offset < at);
+        let last = self.locs.get(..before).and_then(|locs| locs.last()).filter(|(offset, ..)| *offset > from);
+        match last {
+            Some((_, file, line)) => format!("{}:{line}", self.files.get(file).copied().unwrap_or("")),
+            None => format!("ptx:{line}"),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A text with a probe in it: compiled, woven, held against the original by the verifier, decoded.
+
+use crate::device::{self, Text};
+use nt_ir::Prepared;
+use nt_vgpu::Program;
+use nt_weave::{Woven, WovenKernel};
+use nt_wire::message::Unit;
+
+/// A probe program, ready to be woven.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn compile(source: &str, name: &str) -> Result<Prepared, String> {
+    let (program, found) = nt_probe::compile(source, name);
+    let program = program.ok_or_else(|| {
+        let all: Vec<String> =
+            found.sorted().iter().map(|one| format!("{}: {}", one.slug, one.message)).collect();
+        all.join("; ")
+    })?;
+    nt_ir::prepare(program, nt_ir::Options::default()).map_err(|broken| format!("{broken:?}"))
+}
+
+/// A module with a probe in it.
+#[derive(Debug)]
+pub struct Probed {
+    /// The probe.
+    pub probe: Prepared,
+    /// What the weaver made.
+    pub woven: Woven,
+    /// Its code.
+    pub program: Program,
+}
+
+impl Probed {
+    /// Weaves a probe into all kernels of a text, and has it checked.
+    ///
+    /// # Errors
+    /// The verifier refuses it, or it cannot be read.
+    pub fn weave(text: &Text<'_>, probe: &Prepared) -> Result<Probed, String> {
+        let chosen: Vec<usize> = (0..text.module.functions.len()).collect();
+        let woven = nt_weave::weave(&text.module, &text.info, probe, &chosen);
+        let report = nt_verify::check(text.text, &woven.text);
+        if let Some(first) = report.violations().first() {
+            let at = first.span.start as usize;
+            let near = woven.text.get(at.saturating_sub(100)..(at + 100).min(woven.text.len())).unwrap_or("");
+            return Err(format!(
+                "the verifier refuses what was woven: {:?}: {}: {near}",
+                first.rule, first.message
+            ));
+        }
+        let program = Text::load(&woven.text).map_err(|why| format!("what was woven: {why}"))?.program;
+        Ok(Probed { probe: probe.clone(), woven, program })
+    }
+
+    /// What was woven into a kernel, if anything was.
+    pub fn kernel(&self, name: &str) -> Option<&WovenKernel> {
+        self.woven.kernels.iter().find(|kernel| kernel.name == name)
+    }
+
+    /// The units of a kernel's maps and then of its tables, and how many bytes each takes.
+    pub fn units(&self, kernel: &WovenKernel) -> Vec<(Unit, u32)> {
+        let maps = kernel.maps.iter().map(|map| (device::unit(map.unit), map.layout.stride));
+        let tables = kernel.tables.iter().map(|t| (t.unit.map_or(Unit::Sm, device::unit), t.stride()));
+        maps.chain(tables).collect()
+    }
+}

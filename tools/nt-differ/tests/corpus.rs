@@ -1,0 +1,253 @@
+//! Every kernel of the corpora that runs on the software GPU, with and without every shipped probe: equal memory, and
+//! maps that hold what the software GPU counted.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test may stop at the first thing that is wrong, and say what"
+)]
+
+use nt_differ::counted::Counted;
+use nt_differ::device::{self, Job, Text};
+use nt_differ::judge::{self, Case};
+use nt_differ::probed::{self, Probed};
+use nt_differ::random::Random;
+use nt_differ::sidecar::Sidecar;
+use nt_vgpu::Options;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Seeds of the schedules in which a launch is tried: the plain one, and for every other launch one that keeps lanes apart.
+fn seeds(launch: usize) -> impl Iterator<Item = Option<u64>> {
+    [None].into_iter().chain(launch.is_multiple_of(2).then_some(Some(launch as u64 + 1)))
+}
+
+fn corpora() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ptx")
+}
+
+/// The files below the corpora with this ending, by their path from there.
+fn files(ending: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for folder in
+        std::fs::read_dir(corpora()).unwrap().map(|entry| entry.unwrap().path()).filter(|p| p.is_dir())
+    {
+        for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if file.extension().is_some_and(|e| e == ending) {
+                files.push(file.strip_prefix(corpora()).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(corpora().join(file)).unwrap()
+}
+
+fn sidecar(file: &str) -> Sidecar {
+    Sidecar::parse(&read(file)).unwrap_or_else(|why| panic!("{file}: {why}"))
+}
+
+fn refused_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("refused.txt")
+}
+
+fn refused_text() -> String {
+    std::fs::read_to_string(refused_path()).unwrap()
+}
+
+/// The lines of `refused.txt` without comments.
+fn refused() -> BTreeSet<String> {
+    let text = refused_text();
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The shipped probes that compile, and for the others a line of `refused.txt`.
+fn shipped() -> (Vec<(&'static str, nt_ir::Prepared)>, BTreeSet<String>) {
+    let (mut probes, mut lines) = (Vec::new(), BTreeSet::new());
+    for shipped in nt_probe::SHIPPED {
+        let missing = nt_probe::missing(shipped.text);
+        match probed::compile(shipped.text, shipped.name) {
+            Ok(probe) => probes.push((shipped.name, probe)),
+            Err(why) if missing.is_empty() => panic!("{}: {why}", shipped.name),
+            Err(_) => {
+                lines.insert(format!("{}: not compiled", shipped.name));
+            }
+        }
+    }
+    (probes, lines)
+}
+
+/// Runs everything that a sidecar says with every probe; `takes` chooses among its texts.
+fn differ(file: &str, takes: impl Fn(&str) -> bool) {
+    let (sidecar, refused, (probes, _)) = (sidecar(file), refused(), shipped());
+    let (mut plains, mut runs, mut faults, mut racy) = (0, 0, Vec::new(), BTreeSet::new());
+    for name in files("ptx") {
+        if !takes(&name) || !sidecar.of.iter().any(|glob| nt_ir::glob_matches(glob, &name)) {
+            continue;
+        }
+        let ptx = read(&name);
+        let text = Text::load(&ptx).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let probed: Vec<(&str, Probed)> = probes
+            .iter()
+            .map(|(probe, prepared)| {
+                (
+                    *probe,
+                    Probed::weave(&text, prepared).unwrap_or_else(|why| panic!("{name}, {probe}: {why}")),
+                )
+            })
+            .collect();
+        for kernel in text.program.kernels() {
+            let Some(Some(known)) = sidecar.find(&kernel.name) else { continue };
+            if is_missing(&text, &kernel.name) {
+                continue;
+            }
+            let launches = known.launches.iter().enumerate();
+            for (number, shape, seed) in
+                launches.flat_map(|(n, shape)| seeds(n).map(move |seed| (n, shape, seed)))
+            {
+                let mut random = Random::new(number as u64);
+                let job = Job::new(&kernel.name, &sidecar, known, *shape, &mut random);
+                let options = Options { seed, sms: 3, max_steps: 1 << 26 };
+                let at =
+                    format!("{name}, {}, {:?} x {:?}, seed {seed:?}", kernel.name, shape.grid, shape.block);
+                let plain = device::run(&text.program, &job, &options, None)
+                    .unwrap_or_else(|why| panic!("{at}: {why}"));
+                // Where the schedule matters, as for sums of floats, only the plain one is the same with a probe.
+                if let Some(seed) = seed {
+                    let options = Options { seed: None, ..options.clone() };
+                    let other = device::run(&text.program, &job, &options, None).unwrap();
+                    if device::same(&plain, &other).is_err() {
+                        racy.insert(format!("{} with seed {seed}", kernel.name));
+                        continue;
+                    }
+                }
+                plains += 1;
+                let counted = Counted::new(&text, &job, &plain);
+                for (probe, probed) in &probed {
+                    if probed.kernel(&kernel.name).is_none() {
+                        continue;
+                    }
+                    let one = || {
+                        let ran = device::run(&probed.program, &job, &options, Some(probed))?;
+                        device::same(&plain, &ran)?;
+                        let case = Case {
+                            job: &job,
+                            counted: &counted,
+                            probed,
+                            ran: &ran,
+                            is_plain: seed.is_none(),
+                        };
+                        match judge::judge(probe, &case) {
+                            Some(judged) => judged,
+                            None if refused.contains(&format!("{probe}: not judged")) => Ok(()),
+                            None => Err("nobody says what this probe should show: src/judge.rs".to_owned()),
+                        }
+                    };
+                    faults.extend(one().err().map(|why: String| format!("{at}, {probe}: {why}")));
+                    runs += 1;
+                }
+            }
+        }
+    }
+    assert!(plains > 0, "{file}: nothing ran");
+    eprintln!("{file}: {runs} runs with probes; not compared, since the schedule matters: {racy:?}");
+    assert!(
+        faults.is_empty(),
+        "{} of {runs}:\n{}",
+        faults.len(),
+        faults.iter().take(20).cloned().collect::<Vec<_>>().join("\n")
+    );
+}
+
+/// Does a kernel hold an instruction that the software GPU does not execute?
+fn is_missing(text: &Text<'_>, kernel: &str) -> bool {
+    let body = text
+        .module
+        .functions
+        .iter()
+        .filter(|f| text.module.at(f.name) == kernel)
+        .find_map(|f| f.body.as_ref());
+    body.is_some_and(|body| {
+        text.program.missing().any(|(place, _)| body.statements.contains(&place.statement))
+    })
+}
+
+#[test]
+fn benchmarks() {
+    differ("nvcc/kernels.launches", |name| name.starts_with("nvcc/") && !name.contains("debug"));
+}
+
+#[test]
+fn benchmarks_of_other_releases_and_unoptimized() {
+    differ("nvcc/kernels.launches", |name| !name.starts_with("nvcc/") || name.contains("debug"));
+}
+
+#[test]
+fn features() {
+    differ("nvcc/features.launches", |_| true);
+}
+
+#[test]
+fn triton() {
+    differ("triton/kernels.launches", |_| true);
+}
+
+#[test]
+fn other_compilers() {
+    for file in ["clang", "iree", "numba", "rustc", "warp", "zig"] {
+        differ(&format!("{file}/kernels.launches"), |_| true);
+    }
+}
+
+#[test]
+fn every_kernel_is_launched_or_skipped_for_a_reason() {
+    let sidecars: Vec<Sidecar> = files("launches").iter().map(|file| sidecar(file)).collect();
+    for name in files("ptx") {
+        let of: Vec<&Sidecar> =
+            sidecars.iter().filter(|s| s.of.iter().any(|glob| nt_ir::glob_matches(glob, &name))).collect();
+        assert_eq!(of.len(), 1, "{name}: sidecars that speak of it");
+        let ptx = read(&name);
+        for kernel in Text::load(&ptx).unwrap().program.kernels() {
+            assert!(of[0].find(&kernel.name).is_some(), "{name}: kernel `{}` is in no sidecar", kernel.name);
+        }
+    }
+}
+
+/// What is refused is known, and what is known to be refused is.
+#[test]
+fn the_list_of_what_is_refused_only_shrinks() {
+    let (probes, mut found) = shipped();
+    for (probe, _) in &probes {
+        if !judge::JUDGED.contains(probe) {
+            found.insert(format!("{probe}: not judged"));
+        }
+    }
+    for name in files("ptx") {
+        let ptx = read(&name);
+        let text = Text::load(&ptx).unwrap();
+        for (probe, prepared) in &probes {
+            let chosen: Vec<usize> = (0..text.module.functions.len()).collect();
+            let woven = nt_weave::weave(&text.module, &text.info, prepared, &chosen);
+            found
+                .extend(woven.refused.iter().map(|(kernel, why)| format!("{probe}: {kernel}: {}", why.slug)));
+        }
+    }
+    let known = refused();
+    let new: Vec<&String> = found.difference(&known).collect();
+    assert!(new.is_empty(), "refused, and not in refused.txt:\n{new:#?}");
+    let gone: Vec<&String> = known.difference(&found).collect();
+    if !gone.is_empty() && std::env::var_os("BLESS").is_some() {
+        let keep = |line: &&str| !gone.iter().any(|gone| **gone == line.trim());
+        let kept: String = refused_text().lines().filter(keep).map(|line| format!("{line}\n")).collect();
+        std::fs::write(refused_path(), kept).unwrap();
+        return;
+    }
+    assert!(gone.is_empty(), "refused no more: `make bless` takes these out of refused.txt:\n{gone:#?}");
+}
