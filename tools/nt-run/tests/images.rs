@@ -40,7 +40,8 @@ fn assert_probed(place: &Place, done: &Done, what: &str) {
 }
 
 fn check_ways_in(lookup: &str) {
-    for load_by in ["data", "wrapper", "fatbin", "file", "library", "function", "module", "libfile"] {
+    for load_by in ["data", "wrapper", "fatbin", "file", "library", "function", "module", "linked", "libfile"]
+    {
         let (place, way) = (place(), format!("{lookup}-{load_by}"));
         assert_probed(&place, &load(&place, &[], &way, "zstd.fatbin", "tiny"), &way);
     }

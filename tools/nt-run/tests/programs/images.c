@@ -8,6 +8,7 @@
 //     library   cuLibraryLoadData of a wrapper, cuLibraryGetKernel; the kernel itself is launched
 //     function  likewise, launched as what cuKernelGetFunction gives
 //     module    likewise, launched as a function of what cuLibraryGetModule gives
+//     linked    likewise, of a wrapper of relocatable device code: nothing was linked yet, and IMAGE is to be
 //     libfile   cuLibraryLoadFromFile, cuLibraryGetKernel
 // The kernel has one parameter, a pointer. Bytes are overwritten and freed as soon as they are loaded, but not those of
 // a library, which has to stay until it is unloaded. Says "ok" if every call answered 0.
@@ -67,6 +68,9 @@ int main(int argc, char **argv) {
     size_t size;
     char *bytes = contents(argv[2], &size);
     struct { U magic, version; const void *data; void *more; } wrapper = {0x466243b1, 1, bytes, NULL};
+    struct { U magic; uint16_t version, header; uint64_t size; } nothing = {0xba55ed50, 1, 16, 0};
+    const void *to_be_linked[] = {bytes, NULL};
+    if (is("linked")) wrapper.version = 2, wrapper.data = &nothing, wrapper.more = to_be_linked;
     if (is("data")) CALL(cuModuleLoadData, cuModuleLoadData, (Handle *, const void *), &module, bytes);
     else if (is("wrapper")) CALL(cuModuleLoadData, cuModuleLoadData, (Handle *, const void *), &module, &wrapper);
     else if (is("fatbin")) CALL(cuModuleLoadFatBinary, cuModuleLoadFatBinary, (Handle *, const void *), &module, bytes);
