@@ -109,15 +109,17 @@ pub fn library(name: &str) -> PathBuf {
     path
 }
 
-/// A program of C or C++, built of a source below this crate's folder. Tests that run at the same time name theirs
-/// differently.
+/// A program of C or C++, built of a source below this crate's folder. Test processes that build the same at the same
+/// time do not see each other's half-written files.
 pub fn compiled(compiler: &str, source: &str, name: &str, options: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let fresh = built.with_extension(std::process::id().to_string());
     let mut command = Command::new(compiler);
-    command.arg("-O2").args(options).arg("-o").arg(&built).arg(&source).arg("-ldl");
+    command.arg("-O2").args(options).arg("-o").arg(&fresh).arg(&source).arg("-ldl");
     let built_well = command.status().is_ok_and(|status| status.success());
     assert!(built_well, "{compiler} is needed to build {}", source.display());
+    std::fs::rename(&fresh, &built).unwrap();
     built
 }
 
