@@ -179,7 +179,6 @@ impl<'a, 's> Matcher<'a, 's> {
         facts: &OnceCell<Option<Facts>>,
     ) -> Result<Option<Vec<Space>>, Refused> {
         let (placement, within) = match wanted {
-            Wanted::Exit => return Ok(None),
             Wanted::Any => return Ok(Some(Vec::new())),
             Wanted::Point(Tracepoint::Ptx { glob, placement }) => {
                 if !glob_matches(glob, self.module.at(instruction.opcode)) {
@@ -210,7 +209,9 @@ impl<'a, 's> Matcher<'a, 's> {
                     None => return Ok(None),
                 }
             }
-            Wanted::Point(Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. }) => return Ok(None),
+            Wanted::Exit | Wanted::Point(Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. }) => {
+                return Ok(None);
+            }
         };
         if placement == Placement::Reach && instruction.guard.is_some() {
             let what = "a probe at `reach`, and this instruction has a guard, which is not woven yet";

@@ -214,7 +214,7 @@ fn replaced(module: &Module<'_>, operand: &Operand, at: Span) -> Option<(Span, i
         OperandKind::Offset(name) if name == at => {
             let rest = module.at(Span::new(at.end, operand.span.end)).trim_start();
             let offset = nt_ptx::constant(rest).filter(|_| !rest.starts_with('['))?;
-            Some((operand.span, i64::try_from(offset).ok()?, false))
+            Some((operand.span, offset, false))
         }
         OperandKind::Address { base: Some(name), offset } if name == at => {
             // `[lut-4]` and `[lut[1]]` do not stay what they are with a register in the place of the name.
@@ -277,7 +277,7 @@ fn size(module: &Module<'_>, variable: &Variable<'_>) -> Option<u64> {
     let item = module.items.get(variable.item as usize)?;
     let mut tokens = module.code(item.span).peekable();
     let (mut element, mut lanes) = (None, 1);
-    while let Some((kind, at)) = tokens.next() {
+    for (kind, at) in tokens.by_ref() {
         match (kind, module.at(at)) {
             (TokenKind::Dotted, ".v2") => lanes = 2,
             (TokenKind::Dotted, ".v4") => lanes = 4,

@@ -12,6 +12,7 @@
 
 use crate::Refused;
 use crate::bodies::{Closer, Site};
+use crate::bounds::Bounds;
 use crate::context::{Context, Fill};
 use crate::emit::{SPECIAL_REGISTERS, adds_up_lanes, live};
 use crate::pins::Pins;
@@ -31,8 +32,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) pins: &'a Pins,
     /// How each state of the program is kept, by `StateId`.
     pub(crate) states: Vec<Keep>,
-    /// What each state never exceeds, where that is known and fits 32 bits: then it is kept in 32.
-    pub(crate) most: Vec<Option<u32>>,
+    /// The states that are kept in 32 bits, being counters.
+    pub(crate) bounds: Bounds,
     /// Where something is put in, and what.
     pub(crate) sites: Vec<Site<'a>>,
     /// The block that the kernel gets as its last parameter.
@@ -170,8 +171,8 @@ pub(crate) fn run<'a>(
     check_parameters(module, entry, context.size, &mut needs)?;
     check_shadows(module, entry)?;
     let block = required_block(module, entry);
-    let most = bounds::run(module, info, program, function, &sites);
-    Ok(Plan { prefix, pins, states, most, sites, context, maps, tables, block, redux, needs })
+    let bounds = bounds::run(module, info, program, function, &sites);
+    Ok(Plan { prefix, pins, states, bounds, sites, context, maps, tables, block, redux, needs })
 }
 
 /// How each state is kept: registers only for those that are both assigned and read here.
@@ -444,7 +445,7 @@ impl Plan<'_> {
             pins: self.pins.list(),
             constants: Vec::new(),
             sites,
-            limits: probe.program.limits.clone(),
+            limits: probe.program.limits.iter().chain(&self.bounds.limits).copied().collect(),
             minimum_version: self.needs.version.max(module.version.map_or((0, 0), Version::pair)),
         }
     }

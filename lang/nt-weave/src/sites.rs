@@ -122,6 +122,8 @@ pub struct Site {
     pub source: Option<(String, u32)>,
     /// The guard of the instruction at it.
     pub guard: Option<Guard>,
+    /// The state space that the text names there; of a copy, the destination's.
+    pub space: Option<Space>,
     /// How many bytes a lane moves there, where the text says it.
     pub bytes: Option<u32>,
 }
@@ -287,6 +289,7 @@ pub(crate) fn describe<'f>(
             column,
             source: site.source.clone(),
             guard: site.guard.clone(),
+            space: site.facts.as_ref().and_then(|facts| facts.space),
             bytes: site.facts.as_ref().and_then(|facts| instructions::known_bytes(facts, &site.access)),
         })
     };

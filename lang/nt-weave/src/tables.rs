@@ -43,13 +43,21 @@ impl UsedTable {
     }
 }
 
+/// The cells of a table, while they are numbered.
+#[derive(Default)]
+struct Cells {
+    numbers: BTreeMap<Vec<String>, u32>,
+    list: Vec<Vec<String>>,
+}
+
 /// A claim's strides are below 2^24.
 const MOST_CELLS: usize = (1 << 24) / 8 - 1;
 
 /// Numbers the cells, and tells every body its own.
 pub(crate) fn number(closer: &Closer<'_>, sites: &mut [Site<'_>]) -> Result<Vec<UsedTable>, Refused> {
     let program = closer.program;
-    let mut cells: BTreeMap<TableId, (BTreeMap<Vec<String>, u32>, Vec<Vec<String>>)> = BTreeMap::new();
+    // Of each table, the number of each cell, and the cells by number.
+    let mut cells: BTreeMap<TableId, Cells> = BTreeMap::new();
     for (number, site) in (0..).zip(&mut *sites) {
         let mut told: Vec<Vec<(TableId, u32)>> = Vec::with_capacity(site.bodies.len());
         for body in &site.bodies {
@@ -60,7 +68,7 @@ pub(crate) fn number(closer: &Closer<'_>, sites: &mut [Site<'_>]) -> Result<Vec<
                     continue;
                 }
                 let names = closer.names(site, body, number, table);
-                let (numbers, list) = cells.entry(table).or_default();
+                let Cells { numbers, list } = cells.entry(table).or_default();
                 let next = list.len() as u32;
                 let cell = *numbers.entry(names.clone()).or_insert_with(|| {
                     list.push(names);
@@ -80,7 +88,7 @@ pub(crate) fn number(closer: &Closer<'_>, sites: &mut [Site<'_>]) -> Result<Vec<
             body.cells = cells;
         }
     }
-    let used = cells.into_iter().filter_map(|(id, (_, cells))| {
+    let used = cells.into_iter().filter_map(|(id, Cells { list: cells, .. })| {
         let table = program.tables.get(id.0 as usize)?;
         let unit = table.keys.iter().find_map(|key| match key {
             Key::Unit(unit) => Some(*unit),

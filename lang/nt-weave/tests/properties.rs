@@ -80,7 +80,8 @@ fn apply(text: &str, changes: &[Change]) -> String {
 }
 
 fn texts() -> Vec<String> {
-    let golden = ["exits", "brace", "forward", "threads", "mixed", "crlf", "one_line"];
+    let golden =
+        ["exits", "brace", "forward", "threads", "mixed", "crlf", "one_line", "bytes", "tables", "addresses"];
     let golden =
         golden.iter().map(|name| common::here().join("tests/golden").join(name).with_extension("ptx"));
     let real = ["nvcc/features.sm_90.ptx", "triton/vector_add.sm_90a.ptx"]
@@ -90,7 +91,8 @@ fn texts() -> Vec<String> {
 
 #[test]
 fn what_parses_is_woven_by_the_rules() {
-    let (texts, programs) = (texts(), ["block_sched", "threads", "mixed"].map(probe));
+    let (texts, programs) =
+        (texts(), ["block_sched", "threads", "mixed", "counters", "addresses"].map(probe));
     let woven_texts = std::cell::Cell::new(0);
     let config = ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = prop::test_runner::TestRunner::new_with_rng(
@@ -108,7 +110,7 @@ fn what_parses_is_woven_by_the_rules() {
             // Also of a text with faults nothing panics, though nobody asks for it.
             let woven = nt_weave::weave(&module, &info, &programs[program], &all);
             for &function in &all {
-                nt_weave::list_sites(&module, &info, function);
+                nt_weave::list_sites_of(&module, &info, &[function], true);
                 nt_weave::prune(&module, &info, function);
             }
             if !found.has_errors() {

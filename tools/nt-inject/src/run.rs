@@ -64,8 +64,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         if refused {
             return Ok(Outcome::Refused);
         }
+        let near = list::nearest(&module, &info, &chosen, &probe.prepared.program);
+        let near = near.map_or_else(String::new, |near| format!(": {near}"));
         report.warn(format_args!(
-            "nt-inject: 0 sites: no tracepoint of `{}` is in what was chosen",
+            "nt-inject: 0 sites: no tracepoint of `{}` is in what was chosen{near}",
             probe.name()
         ));
         return give_back(args, ptx);

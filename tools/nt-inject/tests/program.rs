@@ -90,8 +90,11 @@ fn kernels_are_chosen_by_either_name() {
         "kernel\ttracepoint\tsites\tplaces\tname\n\
          _Z4gemmPfi\tkernel:entry\t1\t8:2\tgemm(float*, int)\n\
          _Z4gemmPfi\tkernel:exit\t2\t9:2,10:2\tgemm(float*, int)\n\
+         _Z4gemmPfi\tinst:exit\t2\t9:2,10:2\tgemm(float*, int)\n\
+         _Z4gemmPfi\tinst:compare\t1\t8:2\tgemm(float*, int)\n\
          tail\tkernel:entry\t1\t12:26\ttail\n\
-         tail\tkernel:exit\t1\t12:26\ttail\n"
+         tail\tkernel:exit\t1\t12:26\ttail\n\
+         tail\tinst:exit\t1\t12:26\ttail\n"
     );
 }
 
@@ -110,6 +113,33 @@ fn what_is_refused() {
     let json = inject(&["-p", "block_sched", "-k", "=bad", "--diagnostics=json"], &some);
     let line = String::from_utf8(json.stderr).unwrap();
     assert!(line.starts_with('{') && line.contains("\"exit-in-callee\""), "{line}");
+}
+
+#[test]
+fn what_matches_nothing_says_what_is_there() {
+    let same =
+        check(&["-e", "ptx:\"stp.eq.*\" { @ = count(); }"], MODULE, 4, &["nearest opcode is `setp.eq.u32`"]);
+    assert_eq!(same, MODULE);
+    let there =
+        "0 sites: no tracepoint of `probe` is in what was chosen: there are inst:exit (3), inst:compare (1)";
+    check(&["-e", "inst:mma { @ = count(); }"], MODULE, 4, &[there]);
+}
+
+#[test]
+fn sums_are_in_the_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("w.ntm");
+    let probe = "inst:compare|exit { @[op, block] = count(); }";
+    let arguments = ["-e", probe, "-k", "gemm", "--manifest", file.to_str().unwrap()];
+    check(&arguments, MODULE, 0, &["1 kernel, at 3 sites"]);
+    let manifest = nt_trace::Manifest::parse(&std::fs::read(&file).unwrap()).unwrap();
+    let kernel = &manifest.kernels[0];
+    assert_eq!(kernel.tables[0].cells, [["setp.eq.u32"], ["ret"]]);
+    assert_eq!(kernel.tables[0].stride, 16);
+    let kinds: Vec<&str> = kernel.sites.iter().map(|site| site.kind.as_str()).collect();
+    assert_eq!(kinds, ["inst:compare", "inst:exit", "inst:exit"]);
+    let plan = check(&["-e", probe, "--emit=plan", "-k", "gemm"], MODULE, 0, &[]);
+    assert!(plan.contains("table @: count [op, block], 2 cells a block"), "{plan}");
 }
 
 #[test]

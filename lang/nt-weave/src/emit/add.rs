@@ -16,6 +16,8 @@
 use super::effects::Effect;
 use super::operand::{Class, Operand};
 use super::{Refusal, Span, When};
+use crate::UsedTable;
+use crate::bounds::Counter;
 use nt_ir::program::{Inst, Key, Op, Probe, Program, TableId, Type, Unit, ValueId};
 
 /// The most lanes of a mask.
@@ -55,8 +57,8 @@ impl<'a> Span<'a> {
         for effect in &*effects {
             let Effect::Add(Add { probe, value: Some(value), guard, .. }) = *effect else { continue };
             let when = self.when(probe, guard)?;
-            let (value, most, ty) = match self.counter(probe, value) {
-                Some((counter, most)) => (counter, Some(most), Type::U32),
+            let (value, counter, ty) = match self.counter(probe, value)? {
+                Some((value, counter)) => (value, Some(counter), Type::U32),
                 None => {
                     self.demand(probe, &[value])?;
                     let value = self.value(probe, value)?;
@@ -68,17 +70,17 @@ impl<'a> Span<'a> {
                 When::Always => value,
                 When::Never => self.register(zero, ty),
                 When::If(guard) => {
-                    let opcode = if most.is_some() { "selp.b32" } else { "selp.b64" };
+                    let opcode = if counter.is_some() { "selp.b32" } else { "selp.b64" };
                     self.op(Class::of(ty), opcode, &[value, zero, guard])
                 }
             };
-            values.push((value, most));
+            values.push((value, counter));
         }
         let mask = self.op(Class::B32, "activemask.b32", &[]);
         let mut totals = Vec::with_capacity(values.len());
-        for (value, most) in values {
-            totals.push(match most {
-                Some(most) => self.sum_of_counters(value, most, mask),
+        for (value, counter) in values {
+            totals.push(match counter {
+                Some(counter) => self.sum_of_counters(value, counter, mask),
                 None => self.sum_of_lanes(value, mask),
             });
         }
@@ -92,26 +94,52 @@ impl<'a> Span<'a> {
         Ok(self.op(Class::Pred, "setp.eq.u32", &[lower, Operand::word(0)]))
     }
 
-    /// The state that a value is, and what it never exceeds, if it is kept in 32 bits and still is that.
-    fn counter(&self, p: usize, value: ValueId) -> Option<(Operand<'a>, u32)> {
-        let (at, inst) = self.code(p).iter().enumerate().find(|(_, inst)| inst.result == Some(value))?;
-        let Op::ReadState(state) = inst.op else { return None };
-        let most = self.most(state).filter(|_| !self.changes_after(p, at, state))?;
-        Some((self.state(state), most))
+    /// A value in 32 bits, and what it never exceeds, where that is known: of a state that is kept so and has not changed
+    /// since, and of what was widened.
+    fn counter(&mut self, p: usize, value: ValueId) -> Result<Option<(Operand<'a>, Counter)>, Refusal> {
+        let found = self.code(p).iter().enumerate().find(|(_, inst)| inst.result == Some(value));
+        Ok(match found.map(|(at, inst)| (at, &inst.op)) {
+            Some((at, &Op::ReadState(state))) => {
+                let counter = self.plan.bounds.counter(state).filter(|_| self.is_counter_then(p, at, state));
+                counter.map(|counter| (self.state(state), counter))
+            }
+            Some((_, &Op::Cast(narrow))) => {
+                let most = match self.ty(p, narrow) {
+                    Type::U8 => u32::from(u8::MAX),
+                    Type::U16 => u32::from(u16::MAX),
+                    Type::U32 => u32::MAX,
+                    _ => return Ok(None),
+                };
+                self.demand(p, &[narrow])?;
+                let narrow = self.value(p, narrow)?;
+                Some((self.register(narrow, Type::U32), Counter { unit: 1, most }))
+            }
+            _ => None,
+        })
     }
 
     /// The sum of counters of 32 bits over the lanes of a mask: at once if 32 of the largest fit, else by halves.
-    fn sum_of_counters(&mut self, counter: Operand<'a>, most: u32, mask: Operand<'a>) -> Operand<'a> {
+    fn sum_of_counters(&mut self, value: Operand<'a>, counter: Counter, mask: Operand<'a>) -> Operand<'a> {
         const HALF: u32 = 16;
+        let Counter { unit, most } = counter;
         if most.checked_mul(LANES).is_some() {
-            let sum = self.op(Class::B32, "redux.sync.add.u32", &[counter, mask]);
-            return self.op(Class::B64, "cvt.u64.u32", &[sum]);
+            let sum = self.op(Class::B32, "redux.sync.add.u32", &[value, mask]);
+            return self.in_units(sum, unit);
         }
-        let low = self.op(Class::B32, "and.b32", &[counter, Operand::word((1 << HALF) - 1)]);
-        let high = self.op(Class::B32, "shr.u32", &[counter, Operand::word(HALF)]);
+        let low = self.op(Class::B32, "and.b32", &[value, Operand::word((1 << HALF) - 1)]);
+        let high = self.op(Class::B32, "shr.u32", &[value, Operand::word(HALF)]);
         let [low, high] = [low, high].map(|part| self.op(Class::B32, "redux.sync.add.u32", &[part, mask]));
-        let low = self.op(Class::B64, "cvt.u64.u32", &[low]);
-        self.op(Class::B64, "mad.wide.u32", &[high, Operand::word(1 << HALF), low])
+        match unit.checked_mul(1 << HALF) {
+            Some(high_unit) => {
+                let low = self.in_units(low, unit);
+                self.op(Class::B64, "mad.wide.u32", &[high, Operand::word(high_unit), low])
+            }
+            None => {
+                let low = self.op(Class::B64, "cvt.u64.u32", &[low]);
+                let sum = self.op(Class::B64, "mad.wide.u32", &[high, Operand::word(1 << HALF), low]);
+                self.op(Class::B64, "mul.lo.u64", &[sum, Operand::long(u64::from(unit))])
+            }
+        }
     }
 
     /// The sum of a value of 64 bits over the lanes of a mask, modulo 2^64: in parts of 27, 27 and 10 bits, whose sums
@@ -144,7 +172,7 @@ impl<'a> Span<'a> {
         let (Some(number), Some(&(_, cell))) = (number, cell) else {
             return Err("its program adds to a table that it does not have".into());
         };
-        let stride = tables.get(number).map_or(8, |table| table.stride());
+        let stride = tables.get(number).map_or(8, UsedTable::stride);
         let number = u32::try_from(self.plan.maps.len() + number).unwrap_or(u32::MAX);
         Ok((number, stride, 8 * cell))
     }

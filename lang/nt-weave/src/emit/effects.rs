@@ -137,7 +137,7 @@ impl<'a> Span<'a> {
                         last.effects.push(effect);
                     }
                     _ => {
-                        regions.push(Region { lanes, at, probe: p, predicate, guard, effects: vec![effect] })
+                        regions.push(Region { lanes, at, probe: p, predicate, guard, effects: vec![effect] });
                     }
                 }
             }

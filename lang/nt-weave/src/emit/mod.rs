@@ -275,12 +275,13 @@ impl<'a> Span<'a> {
     /// The type in which a state is kept.
     fn kept_type(&self, state: StateId) -> Type {
         let declared = self.probe.program.states.get(state.0 as usize).map_or(Type::U64, |state| state.ty);
-        if self.most(state).is_some() { Type::U32 } else { declared }
+        if self.plan.bounds.counter(state).is_some() { Type::U32 } else { declared }
     }
 
-    /// What a state never exceeds, if it is kept in 32 bits for that.
-    fn most(&self, state: StateId) -> Option<u32> {
-        self.plan.most.get(state.0 as usize).copied().flatten()
+    /// A constant of a state's, as it is kept.
+    fn kept(&self, state: StateId, bits: u64) -> Operand<'a> {
+        let unit = self.plan.bounds.counter(state).map_or(1, |counter| u64::from(counter.unit));
+        Operand::number(self.kept_type(state), bits / unit)
     }
 
     fn state(&self, state: StateId) -> Operand<'a> {

@@ -48,6 +48,9 @@ impl<'a> Span<'a> {
                 let (c, a, b) = (self.value(p, c)?, self.value(p, a)?, self.value(p, b)?);
                 Ok(self.select(ty, c, a, b))
             }
+            Op::ReadState(state) if self.plan.bounds.counter(state).is_some() => {
+                Ok(self.read_state(state, false))
+            }
             Op::ReadState(_) | Op::WriteState(..) | Op::Save { .. } | Op::Aggregate { .. } => {
                 Err("its program reads a state too late".into())
             }

@@ -28,7 +28,7 @@ impl<'a> Span<'a> {
             }
             let Some(declared) = self.probe.program.states.get(number) else { continue };
             let ty = self.kept_type(state);
-            let (register, initial) = (self.state(state), Operand::number(ty, declared.init));
+            let (register, initial) = (self.state(state), self.kept(state, declared.init));
             self.copy(register, initial, ty);
         }
     }
@@ -91,6 +91,8 @@ impl<'a> Span<'a> {
                 match inst.op {
                     // What a state is increased by is added to it where it is.
                     Op::ReadState(_) if self.is_increased(p, inst.result) => {}
+                    // Widened where that is wanted.
+                    Op::ReadState(state) if self.is_counter_then(p, at, state) => {}
                     Op::ReadState(state) => {
                         let Some(result) = inst.result.filter(|r| live.get(r.0 as usize) == Some(&true))
                         else {
@@ -118,15 +120,22 @@ impl<'a> Span<'a> {
         Ok(())
     }
 
-    fn read_state(&mut self, state: StateId, changes: bool) -> Operand<'a> {
+    /// Is the state a counter that does not change behind instruction `at`?
+    pub(super) fn is_counter_then(&self, p: usize, at: usize, state: StateId) -> bool {
+        self.plan.states.get(state.0 as usize) == Some(&Keep::Register)
+            && self.plan.bounds.counter(state).is_some()
+            && !self.changes_after(p, at, state)
+    }
+
+    pub(super) fn read_state(&mut self, state: StateId, changes: bool) -> Operand<'a> {
         let ty = self.probe.program.states.get(state.0 as usize).map_or(Type::U64, |s| s.ty);
         if self.plan.states.get(state.0 as usize) != Some(&Keep::Register) {
             let initial = self.probe.program.states.get(state.0 as usize).map_or(0, |s| s.init);
             return Operand::number(ty, initial);
         }
         let register = self.state(state);
-        if self.most(state).is_some() {
-            return self.op(Class::B64, "cvt.u64.u32", &[register]);
+        if let Some(counter) = self.plan.bounds.counter(state) {
+            return self.in_units(register, counter.unit);
         }
         if !changes {
             return register;
@@ -161,6 +170,14 @@ impl<'a> Span<'a> {
         Ok(())
     }
 
+    /// A count in units of more than one, in 64 bits.
+    pub(super) fn in_units(&mut self, count: Operand<'a>, unit: u32) -> Operand<'a> {
+        match unit {
+            1 => self.op(Class::B64, "cvt.u64.u32", &[count]),
+            unit => self.op(Class::B64, "mul.wide.u32", &[count, Operand::word(unit)]),
+        }
+    }
+
     /// What instruction `at` increases a state by, if it does only that.
     fn increase(&self, p: usize, at: usize) -> Option<ValueId> {
         self.increases.get(p)?.get(at).copied().flatten()
@@ -191,7 +208,12 @@ impl<'a> Span<'a> {
             (When::Always, None) => String::new(),
         };
         self.demand(p, &[by])?;
-        let (register, by) = (self.state(state), self.value(p, by)?);
+        let register = self.state(state);
+        let by = match self.value(p, by)? {
+            // All that is added to a counter is constant.
+            Operand::Number { bits, .. } => self.kept(state, bits),
+            by => by,
+        };
         let opcode = if Class::of(self.kept_type(state)) == Class::B64 { "add.u64" } else { "add.u32" };
         self.line(format_args!("{guard}{opcode} {register}, {register}, {by};"));
         Ok(())
