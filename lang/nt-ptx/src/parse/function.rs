@@ -13,7 +13,7 @@ use super::scan::begins_item;
 use crate::constant::constant;
 use crate::syntax::{Directive, Function, ItemKind, Param};
 use crate::token::TokenKind;
-use nt_diag::Span;
+use nt_diag::{Diagnostic, Span};
 
 /// Bytes of a fundamental type; `None` for what is no type. Opaque types are handles of 8 bytes.
 pub(crate) fn type_size(word: &str) -> Option<u32> {
@@ -26,6 +26,25 @@ pub(crate) fn type_size(word: &str) -> Option<u32> {
         _ => return None,
     })
 }
+
+/// Directives of functions: PTX ISA 9.0, sections 11.2 to 11.4 and 11.7; `.attribute` is that of 5.4.8.
+const DIRECTIVES: [&str; 15] = [
+    ".abi_preserve",
+    ".abi_preserve_control",
+    ".attribute",
+    ".blocksareclusters",
+    ".explicitcluster",
+    ".local_maxnreg",
+    ".maxclusterrank",
+    ".maxnctapersm",
+    ".maxnreg",
+    ".maxntid",
+    ".minnctapersm",
+    ".noreturn",
+    ".pragma",
+    ".reqnctapercluster",
+    ".reqntid",
+];
 
 impl Reader<'_> {
     /// Takes an entry or a function, the next token being `.entry` or `.func`; `start` is that of its linkage.
@@ -88,8 +107,16 @@ impl Reader<'_> {
                     arguments = first.to(self.take());
                 }
             }
-            if self.at(name) == ".pragma" {
-                self.take_if(TokenKind::Semicolon);
+            match self.at(name) {
+                ".pragma" => {
+                    self.take_if(TokenKind::Semicolon);
+                }
+                word if !DIRECTIVES.contains(&word) => {
+                    let message = format!("unknown directive `{word}`");
+                    let d = Diagnostic::remark("unknown-directive", name, message);
+                    self.report(d.label("it passes through"));
+                }
+                _ => (),
             }
             into.push(Directive { name, arguments });
         }

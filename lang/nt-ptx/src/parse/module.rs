@@ -64,6 +64,11 @@ impl Reader<'_> {
 
     /// Checks that `.version` and `.target` stand first; items are read as any others.
     fn header(&mut self) {
+        // A byte order mark, of which all is said.
+        while self.is(TokenKind::Bad) {
+            let bad = self.take();
+            self.item_from(bad, ItemKind::Unknown);
+        }
         if !self.is_dotted(".version") {
             let message =
                 format!("expected `.version` at the start of the module, found {}", self.next_text());

@@ -17,6 +17,39 @@ pub(super) enum Until {
     Declaration,
 }
 
+/// Brackets of a statement so far.
+#[derive(Debug, Default)]
+struct Brackets {
+    square: Pair,
+    round: Pair,
+}
+
+/// One kind of brackets: how many are open, the first of those, and the first that closed nothing.
+#[derive(Debug, Default)]
+struct Pair {
+    depth: u32,
+    opened: Option<Span>,
+    stray: Option<Span>,
+}
+
+impl Pair {
+    fn see(&mut self, kind: TokenKind, at: Span) {
+        if matches!(kind, TokenKind::OpenBracket | TokenKind::OpenParen) {
+            if self.depth == 0 {
+                self.opened = Some(at);
+            }
+            self.depth += 1;
+        } else if self.depth == 0 {
+            self.stray = self.stray.or(Some(at));
+        } else {
+            self.depth -= 1;
+            if self.depth == 0 {
+                self.opened = None;
+            }
+        }
+    }
+}
+
 /// Directives that stand at module level only: reading goes on there, whatever was wrong before.
 pub(super) fn begins_item(word: &str) -> bool {
     matches!(
@@ -41,6 +74,7 @@ impl Reader<'_> {
         let mut end = start;
         // Braces only: brackets and parentheses cannot hide a statement's end.
         let mut open: Vec<Span> = Vec::new();
+        let mut brackets = Brackets::default();
         let mut last: Option<TokenKind> = None;
         while let Some(kind) = self.next {
             match kind {
@@ -48,6 +82,7 @@ impl Reader<'_> {
                     if let Some(&brace) = open.last() {
                         self.unclosed(brace, self.span);
                     }
+                    self.unmatched(brackets);
                     self.take();
                     return Span::new(start, end);
                 }
@@ -60,6 +95,8 @@ impl Reader<'_> {
                     self.missing_semicolon();
                     return Span::new(start, end);
                 }
+                TokenKind::OpenBracket | TokenKind::CloseBracket => brackets.square.see(kind, self.span),
+                TokenKind::OpenParen | TokenKind::CloseParen => brackets.round.see(kind, self.span),
                 _ if open.is_empty() && begins_statement(until, last, kind) => {
                     if self.line_ends_before_next() {
                         self.missing_semicolon();
@@ -76,6 +113,16 @@ impl Reader<'_> {
         }
         self.missing_semicolon();
         Span::new(start, end)
+    }
+
+    /// Says which brackets of a statement that ends here have no partner.
+    fn unmatched(&mut self, brackets: Brackets) {
+        for pair in [brackets.square, brackets.round] {
+            let Some(at) = pair.opened.or(pair.stray) else { continue };
+            let what = if pair.opened.is_some() { "is never closed" } else { "closes nothing" };
+            let d = Diagnostic::error("unbalanced-brackets", at, format!("this `{}` {what}", self.at(at)));
+            self.report(d.note_at(self.span, "the statement ends here"));
+        }
     }
 
     /// Does a line end between the last token taken and the next?

@@ -123,14 +123,13 @@ impl<'s> ModuleInfo<'s> {
         let mut names: Vec<&str> =
             roots.iter().filter_map(|&root| Some(self.functions.get(root)?.name)).collect();
         while let Some(name) = names.pop() {
-            if let Some(index) = self.variable(name) {
-                if let Some(seen) = variables.get_mut(index)
-                    && !std::mem::replace(seen, true)
-                {
-                    names.extend(&self.variables[index].names);
-                }
-                continue;
+            if let Some(index) = self.variable(name)
+                && let Some(seen) = variables.get_mut(index)
+                && !std::mem::replace(seen, true)
+            {
+                names.extend(&self.variables[index].names);
             }
+            // In a faulty text a function may have the same name.
             // `partition_point` is at most the length, and indices of `by_name` are those of `functions`.
             let first = by_name.partition_point(|entry| entry.0 < name);
             for &(_, index) in by_name[first..].iter().take_while(|entry| entry.0 == name) {
