@@ -100,8 +100,12 @@ fn strictly(found: &Found) -> Found {
     let mut strict = Found::new();
     for diagnostic in found.iter() {
         let unknown = diagnostic.severity == Severity::Note && diagnostic.slug.starts_with("unknown-");
-        let severity = if unknown { Severity::Error } else { diagnostic.severity };
-        strict.push(Diagnostic { severity, ..diagnostic.clone() });
+        strict.push(if unknown {
+            let label = "refused under `--strict`".into();
+            Diagnostic { severity: Severity::Error, label, ..diagnostic.clone() }
+        } else {
+            diagnostic.clone()
+        });
     }
     strict
 }

@@ -286,7 +286,7 @@ fn begins_statement(until: Until, last: Option<TokenKind>, kind: TokenKind) -> b
         _ => false,
     };
     match until {
-        Until::Operands => ended && matches!(kind, T::Name | T::At),
+        Until::Operands => ended && matches!(kind, T::Name | T::At | T::Number),
         // `.align 4` and its kin end in a number, and types follow them.
         Until::Declaration => {
             ended && (kind == T::At || (matches!(kind, T::Name | T::Dotted) && last != Some(T::Number)))
