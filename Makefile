@@ -48,6 +48,11 @@ bless: deps ## Take what the file tests print as right; review the diff
 	$(CARGO) build --workspace --bins --lib
 	BLESS=1 $(CARGO) test --workspace --tests
 
+.PHONY: fuzz-differ
+fuzz-differ: ## Kernels and probes by chance on the software GPU, for FUZZ_SECONDS (600), from seed FUZZ_SEED (the time)
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)00000} \
+		$(CARGO) test --release -p nt-differ --test fuzz -- --nocapture
+
 .PHONY: bench
 bench: deps ## Speed of reading, weaving and verifying
 	$(CARGO) bench --workspace --benches

@@ -16,9 +16,11 @@
 //! | `device.rs`, `probed.rs` | a run; a text with a probe in it |
 //! | `counted.rs`, `records.rs` | what was counted, and what maps and tables hold, in the same form |
 //! | `judge.rs` | what each shipped probe should show |
+//! | `fuzz/` | kernels and probes made by chance, and what the latter should show |
 
 pub mod counted;
 pub mod device;
+pub mod fuzz;
 pub mod judge;
 pub mod probed;
 pub mod random;
