@@ -92,7 +92,8 @@ def dump(trace, *options):
 def coverage(summary):
     """Of the table at the end of a run: launches, probed, collected and the words behind, by kernel."""
     row = re.compile(r"^  (.+?)  +(\d+)  +(\d+)  +(\d+)  +(?:\d+ -> \d+)? *(.*)$")
-    found = (row.match(line) for line in summary.splitlines())
+    # Aggregations have tables of their own, behind a blank line.
+    found = (row.match(line) for line in summary.split("\n\n")[0].splitlines())
     return {m[1]: (*map(int, m.group(2, 3, 4)), m[5]) for m in found if m}
 
 
