@@ -28,7 +28,7 @@
 //! stand `.reg` declarations of scalar types (`%nt_a, %nt_b` or `%nt_r<4>`, each name once in the span), labels,
 //! inner groups and instructions of the list in `opcode.rs`; a span reads the context by
 //! `ld.param.u64 %nt_b, [nt_ctx+8];` inside one claimed field. Effects (stores, writes of state) before a guarded
-//! instruction stand under that guard: behind `@!%p1 bra $nt_L;`, or predicated with it.
+//! instruction stand under that guard: behind `@!%p1 bra $nt_L;`, or predicated with it. Before a branch they need not.
 
 mod claim;
 mod head;
@@ -158,6 +158,7 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
             claim,
             is_entry: place.is_entry,
             guard: place.guard.map(|(register, negated)| (module.at(register), negated)),
+            is_branch: place.is_branch,
             shadows: &|name| shadows.hides(name, at),
             program: &|name| program.source(&place, writes, name),
             pins: &pins,

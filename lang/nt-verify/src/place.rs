@@ -26,6 +26,8 @@ pub(crate) struct Place {
     pub(crate) instruction: Option<u32>,
     /// The register of that instruction's guard, and whether it is negated.
     pub(crate) guard: Option<(Span, bool)>,
+    /// Is that instruction a branch, which all lanes come to, taken or not?
+    pub(crate) is_branch: bool,
 }
 
 /// Pragmas that speak of a function or block, not of the next instruction (PTX ISA 9.0, 12.1 to 12.5).
@@ -102,15 +104,19 @@ impl<'m, 's> Places<'m, 's> {
 
         let rest = (next..).zip(all.get(next..).unwrap_or(&[])).take(NEAR);
         let mut rest = rest.skip_while(|(_, s)| matches!(s.kind, Kind::Loc | Kind::Pragma(_)));
-        let (instruction, guard) = match rest.next().map(|(index, s)| (index, s.kind)) {
+        let (instruction, guard, is_branch) = match rest.next().map(|(index, s)| (index, s.kind)) {
             Some((index, Kind::Instruction(instruction))) => {
                 let first = self.module.functions.get(function).and_then(|f| f.body.as_ref());
                 let first = first.map_or(0, |body| body.statements.start);
-                (Some(first + index as u32), instruction.guard.map(|guard| (guard.register, guard.negated)))
+                let opcode = self.module.at(instruction.opcode);
+                let is_branch = matches!(opcode.split('.').next().map(str::trim), Some("bra" | "brx"));
+                let guard = instruction.guard.map(|guard| (guard.register, guard.negated));
+                (Some(first + index as u32), guard, is_branch)
             }
-            _ => (None, None),
+            _ => (None, None, false),
         };
-        Ok(Place { function, is_entry: next <= self.leading(function, all), instruction, guard })
+        let is_entry = next <= self.leading(function, all);
+        Ok(Place { function, is_entry, instruction, guard, is_branch })
     }
 
     /// The first statement that is no leading declaration.

@@ -205,7 +205,8 @@ impl Rule {
                 "V12: state and effects. State is declared in the span at the kernel's entry, before any label or \
                  instruction, and that span assigns it on every path. In a span before an instruction with a guard, stores, \
                  additions and writes of state stand under that guard: behind `@!%p1 bra $nt_L; … $nt_L:` before `@%p1 ret;`, \
-                 or predicated with it or with a predicate that implies it. (Another span may declare a `.b64` register \
+                 or predicated with it or with a predicate that implies it. A branch has lanes come to it whichever way they \
+                 go: before `@%p1 bra` nothing is asked. (Another span may declare a `.b64` register \
                  for a pinned operand of the instruction behind it: V16.) Example: without \
                  that branch the exit of a thread that does not leave is recorded, and the text assembles. Why: state that \
                  a loop can reach unassigned is garbage, and an effect without its site is a lie."

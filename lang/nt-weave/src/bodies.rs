@@ -47,6 +47,13 @@ pub(crate) struct Body<'p> {
     of: usize,
 }
 
+impl Body<'_> {
+    /// Does it add to a table?
+    pub(crate) fn adds(&self) -> bool {
+        self.code.code.iter().any(|inst| matches!(inst.op, Op::Aggregate { .. }))
+    }
+}
+
 /// What closing needs to know of the kernel.
 pub(crate) struct Closer<'a> {
     module: &'a Module<'a>,
@@ -203,8 +210,8 @@ impl<'a> Closer<'a> {
             nt_ptx::syntax::Kind::Instruction(instruction) => Some(self.module.at(instruction.opcode)),
             _ => None,
         });
-        // The body runs for the lanes whose guard holds; `reach` at a guard is refused.
-        facts.pred = Fact::Known(true);
+        // Else the body runs for the lanes whose guard holds.
+        facts.pred = if one.reach { Fact::Dynamic } else { Fact::Known(true) };
         let Some(known) = &found.facts else {
             facts.class = Some(nt_ptx::opcode::Class::Other.name());
             return run(&facts);

@@ -317,12 +317,49 @@ pub(crate) fn surroundings(
 ) -> Result<(), Refused> {
     let nexts = sites.iter().map(|site| site.found.next).collect();
     places(module, function, nexts)?;
+    among_matrix_instructions(module, function, sites)?;
     for next in pins.places(module) {
         // A pinned variable may be used in any function.
         let is_there =
             |f: &nt_ptx::syntax::Function| f.body.as_ref().is_some_and(|b| b.statements.contains(&next));
         if let Some(function) = module.functions.iter().position(is_there) {
             places(module, function, vec![next])?;
+        }
+    }
+    Ok(())
+}
+
+/// Does a sum in a table stand between `wgmma.fence` and `wgmma.commit_group`? ptxas makes a branch of an addition under a
+/// predicate, and serialises asynchronous matrix instructions around one (its notice C7519).
+fn among_matrix_instructions(
+    module: &Module<'_>,
+    function: usize,
+    sites: &[Site<'_>],
+) -> Result<(), Refused> {
+    let Some(entry) = module.functions.get(function) else { return Ok(()) };
+    let adds = |site: &&Site<'_>| site.bodies.iter().any(|body| body.adds());
+    let mut adding = sites.iter().filter(adds).filter_map(|site| site.found.statement).peekable();
+    if adding.peek().is_none() || !module.at(entry.span).contains("wgmma.fence") {
+        return Ok(());
+    }
+    let start = entry.body.as_ref().map_or(0, |body| body.statements.start);
+    let mut is_among = false;
+    for (number, statement) in (start..).zip(module.body(entry)) {
+        let Kind::Instruction(instruction) = statement.kind else { continue };
+        let opcode = module.at(instruction.opcode);
+        if adding.next_if(|&site| site <= number) == Some(number) && is_among {
+            let name = module.at(entry.name);
+            let what = "a sum here would serialise the asynchronous matrix instructions around it";
+            return Err(Box::new(
+                Diagnostic::error("among-wgmma", statement.span, format!("kernel `{name}` cannot be probed"))
+                    .label(what)
+                    .help("count in a `state`, and add it to the table at `kernel:exit`"),
+            ));
+        }
+        if opcode.starts_with("wgmma.fence") {
+            is_among = true;
+        } else if opcode.starts_with("wgmma.commit_group") {
+            is_among = false;
         }
     }
     Ok(())

@@ -98,14 +98,15 @@ impl<'a, 's> Matcher<'a, 's> {
         let mut probes = Vec::new();
         for point in self.points {
             for &wanted in &point.wanted {
-                let within = match wanted {
-                    Wanted::Exit if is_exit => Some(Vec::new()),
+                let selected = match wanted {
+                    Wanted::Exit if is_exit => Some((Placement::Before, Vec::new())),
                     Wanted::Exit => None,
                     wanted => self.selects(wanted, number, instruction, &facts)?,
                 };
-                if let Some(within) = within {
+                if let Some((placement, within)) = selected {
                     let of_instruction = wanted != Wanted::Exit;
-                    probes.push(Match { probe: point.probe, of_instruction, within });
+                    let reach = placement == Placement::Reach && instruction.guard.is_some();
+                    probes.push(Match { probe: point.probe, of_instruction, reach, within });
                     // As the first of its tracepoints says, and once.
                     break;
                 }
@@ -114,8 +115,11 @@ impl<'a, 's> Matcher<'a, 's> {
         if probes.iter().any(|one| one.of_instruction) && !self.is_reachable(number) {
             probes.retain(|one| !one.of_instruction);
         }
-        if probes.is_empty() {
-            return Ok(None);
+        let Some(first) = probes.first() else { return Ok(None) };
+        let reach = first.reach;
+        if probes.iter().any(|one| one.reach != reach) {
+            let what = "some probes run here for all lanes, others under its guard, which is not woven yet";
+            return Err(self.refusal("not-yet", instruction.opcode, what));
         }
         let facts = match probes.iter().any(|one| one.of_instruction) {
             true => *facts.get_or_init(|| self.module.facts(instruction)),
@@ -134,6 +138,7 @@ impl<'a, 's> Matcher<'a, 's> {
             }),
             access: facts.map_or_else(Access::default, |facts| self.access(statement, instruction, &facts)),
             facts,
+            reach,
             probes,
             position: (0, 0),
             source: None,
@@ -170,16 +175,17 @@ impl<'a, 's> Matcher<'a, 's> {
         self.flow().is_cut || self.flow().is_reachable(number)
     }
 
-    /// Does a tracepoint mean this instruction? If so, in which spaces its address must be found when it runs.
+    /// Does a tracepoint mean this instruction? If so, where the body stands, and in which spaces its address must be
+    /// found when it runs.
     fn selects(
         &self,
         wanted: Wanted<'_>,
         number: u32,
         instruction: &Instruction,
         facts: &OnceCell<Option<Facts>>,
-    ) -> Result<Option<Vec<Space>>, Refused> {
+    ) -> Result<Option<(Placement, Vec<Space>)>, Refused> {
         let (placement, within) = match wanted {
-            Wanted::Any => return Ok(Some(Vec::new())),
+            Wanted::Any => return Ok(Some((Placement::Before, Vec::new()))),
             Wanted::Point(Tracepoint::Ptx { glob, placement }) => {
                 if !glob_matches(glob, self.module.at(instruction.opcode)) {
                     return Ok(None);
@@ -191,7 +197,8 @@ impl<'a, 's> Matcher<'a, 's> {
                 let Some(facts) = facts else {
                     // No table knows it: it is none of these, but it is an instruction.
                     let is_any = classes.iter().any(|class| class == "*");
-                    return Ok((is_any && spaces.is_empty() && quals.is_empty()).then(Vec::new));
+                    let is_meant = is_any && spaces.is_empty() && quals.is_empty();
+                    return Ok(is_meant.then(|| (*placement, Vec::new())));
                 };
                 let holds = |word: &String| {
                     if word == "backward" {
@@ -213,11 +220,13 @@ impl<'a, 's> Matcher<'a, 's> {
                 return Ok(None);
             }
         };
-        if placement == Placement::Reach && instruction.guard.is_some() {
+        // Before a branch the verifier lets effects stand for all lanes, which come to it whichever way they go.
+        let is_branch = matches!(self.module.opcode(instruction).base, "bra" | "brx");
+        if placement == Placement::Reach && instruction.guard.is_some() && !is_branch {
             let what = "a probe at `reach`, and this instruction has a guard, which is not woven yet";
             return Err(self.refusal("not-yet", instruction.opcode, what));
         }
-        Ok(Some(within))
+        Ok(Some((placement, within)))
     }
 
     /// Does the instruction touch one of these spaces? Of an address whose space the text does not say, those that the

@@ -54,6 +54,8 @@ pub(crate) struct Found {
     pub(crate) facts: Option<Facts>,
     /// Its address and its size, as far as they are told by operands.
     pub(crate) access: Access,
+    /// Do the probes run for all lanes that get there, whatever the guard?
+    pub(crate) reach: bool,
     /// The probes that run here, in program order.
     pub(crate) probes: Vec<Match>,
     /// Line and column in the input, from 1.
@@ -69,6 +71,8 @@ pub(crate) struct Match {
     pub(crate) probe: usize,
     /// Is it the instruction that it asked for, and not that the kernel begins or ends?
     pub(crate) of_instruction: bool,
+    /// Does it run for all lanes that get there, whatever the guard?
+    pub(crate) reach: bool,
     /// Where the text does not say where an address leads: the body runs where it leads into one of these. Empty
     /// where that is no question.
     pub(crate) within: Vec<Space>,
@@ -144,7 +148,7 @@ pub(crate) fn find(
     let (Some(body), Some(known)) = (&entry.body, info.functions.get(function)) else {
         return Ok(Vec::new());
     };
-    let of_kernel = |probe| Match { probe, of_instruction: false, within: Vec::new() };
+    let of_kernel = |probe| Match { probe, of_instruction: false, reach: false, within: Vec::new() };
     let source = |loc: Option<Span>| loc.and_then(|loc| files.place(module.at(loc)));
 
     let mut found = Vec::new();
@@ -186,6 +190,7 @@ pub(crate) fn find(
             guard: None,
             facts: None,
             access: Access::default(),
+            reach: false,
             probes: points.iter().filter(|point| point.exit).map(|point| of_kernel(point.probe)).collect(),
             position: places.position(offset),
             source: source(last.map(|statement| statement.span)),
@@ -221,6 +226,7 @@ pub(crate) fn entry(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize)
         guard: None,
         facts: None,
         access: Access::default(),
+        reach: false,
         probes: Vec::new(),
         position: (0, 0),
         source: None,

@@ -136,3 +136,10 @@ fn tables_of_every_kind() {
 fn addresses_and_sizes() {
     check("addresses", IN_CALLEES, is_first);
 }
+
+/// A probe at every instruction at once. Among asynchronous matrix instructions none may stand.
+#[test]
+fn hot_lines() {
+    let refused = [IN_CALLEES, &["among-wgmma"]].concat();
+    check("hot_lines", &refused, |name| is_first(name) && name.contains("sm_90") && !name.contains("debug"));
+}

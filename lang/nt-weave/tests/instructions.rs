@@ -89,6 +89,23 @@ fn spans_stay_off_what_speaks_of_the_next_instruction() {
     assert_eq!(woven.kernels[0].sites[0].source, Some(("k.cu".to_owned(), 2)));
 }
 
+/// A probe on a branch that ran only when it is taken could not see divergence.
+#[test]
+fn branches_are_reached_by_all_lanes() {
+    let text = "program \"t\"\ntable @n: count u64 [block]\nprobe thread inst:branch|split:reach {\n  \
+                %0: bool = operand pred\n  %1: bool = not %0\n  count @n if %1\n}\n";
+    let ptx = format!("{HEADER}.entry k()\n{{\n{REGISTERS}@!%p1 bra L;\nL: bra.uni M;\nM: ret;\n}}\n");
+    let woven = weave(&ptx, &prepare(text));
+    assert_eq!(refusals(&ptx, &woven), "");
+    obeys(&ptx, &woven, "t.ptx");
+    // Where there is no guard it holds, so that the second is no site.
+    assert_eq!(woven.kernels[0].sites.len(), 1);
+    assert!(!woven.text.contains("bra $nt_"), "{}", woven.text);
+    if let Some(ptxas) = Ptxas::find() {
+        ptxas.assemble(&woven.text).unwrap_or_else(|said| panic!("{said}\n{}", woven.text));
+    }
+}
+
 fn refused(text: &str, point: &str, slug: &str, label: &str) {
     let ptx = format!("{HEADER}{text}");
     let woven = weave(&ptx, &prepare(&counting("thread", point)));
@@ -111,12 +128,25 @@ fn no_count_is_silently_short() {
     refused(&text, "inst:load", "unknown-callee", "it reaches `f`, which is not in this module");
     let through = ".entry k(.param .u64 f) { .reg .b64 %d; ld.param.u64 %d, [f]; P: .callprototype _(); call %d, (), P; ret; }";
     refused(through, "inst:store", "indirect-call", "`k` calls through a pointer");
-    let guarded = format!(".entry k() {{ {REGISTERS} @%p1 bra L; L: ret; }}");
+    let guarded = format!(".entry k() {{ {REGISTERS} @%p1 ld.global.u32 %r1, [%rd1]; ret; }}");
     let label = "a probe at `reach`, and this instruction has a guard, which is not woven yet";
-    refused(&guarded, "inst:branch:reach", "not-yet", label);
+    refused(&guarded, "inst:load:reach", "not-yet", label);
     let generic = format!(".entry k() {{ {REGISTERS} ld.u32 %r1, [%rd1]; ret; }}");
     let label = "whether this address leads to `param` is asked when it runs, which is not woven yet";
     refused(&generic, "inst:load.param", "not-yet", label);
+}
+
+#[test]
+fn sums_stay_out_of_asynchronous_matrix_instructions() {
+    let matmul = std::fs::read_to_string(testdata().join("ptx/triton/matmul.sm_90a.ptx")).unwrap();
+    let why = |point: &str| {
+        let woven = weave(&matmul, &prepare(&counting("thread", point).replace(", space", "")));
+        woven.refused.first().map_or("woven", |(_, why)| why.slug)
+    };
+    assert_eq!(why("inst:mma"), "among-wgmma");
+    assert_eq!(why("inst:commit"), "among-wgmma");
+    assert_eq!(why("ptx:\"wgmma.fence*\""), "woven");
+    assert_eq!(why("inst:wait"), "woven");
 }
 
 #[test]

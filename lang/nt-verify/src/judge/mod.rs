@@ -37,6 +37,8 @@ pub(crate) struct Site<'a> {
     pub(crate) is_entry: bool,
     /// The register of the guard of the instruction that follows, and whether it is negated.
     pub(crate) guard: Option<(&'a str, bool)>,
+    /// Is that instruction a branch? All lanes come to it, whichever way they go.
+    pub(crate) is_branch: bool,
     /// Does the kernel give this special register's name another meaning here?
     pub(crate) shadows: &'a dyn Fn(&str) -> bool,
     /// What is a name of the program, which the instruction behind the span may read?

@@ -9,6 +9,7 @@ fn check(span: &str, expected: &[Rule]) {
         claim: &claim,
         is_entry: false,
         guard: Some(("%p1", false)),
+        is_branch: false,
         shadows: &|_| false,
         program: &|_| Err(Refused::Source("is nothing")),
         pins: &Pins::default(),

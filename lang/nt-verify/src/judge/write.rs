@@ -84,6 +84,7 @@ impl<'w> Judge<'_, 'w> {
         }
         if let Some((guard, negated)) = self.site.guard
             && !self.site.is_entry
+            && !self.site.is_branch
             && !self.is_site_on(during)
         {
             let not = if negated { "!" } else { "" };

@@ -83,6 +83,16 @@ impl<'a> Span<'a> {
         }))
     }
 
+    /// The guard of the instruction, before it.
+    pub(super) fn guard_of_site(&mut self) -> Result<Operand<'a>, Refusal> {
+        let site = self.site;
+        let Some(guard) = &site.found.guard else {
+            return Err("its program asks for a guard where there is none".into());
+        };
+        let register = Operand::Program { name: &guard.register };
+        Ok(if guard.negated { self.op(Class::Pred, "not.pred", &[register]) } else { register })
+    }
+
     /// How many bytes the instruction moves, where its opcode does not say it.
     pub(super) fn size(&mut self) -> Result<Operand<'a>, Refusal> {
         let site = self.site;

@@ -118,7 +118,7 @@ impl<'a> Span<'a> {
     /// states alone are predicated one by one, since nothing else is computed for them.
     fn guard(&mut self, end: u32) -> bool {
         let site = self.site;
-        let Some(guard) = &site.found.guard else { return false };
+        let Some(guard) = site.found.guard.as_ref().filter(|_| !site.found.reach) else { return false };
         if self.only_increases() {
             self.predicated = Some(guard);
             return false;

@@ -56,7 +56,8 @@ impl<'a> Span<'a> {
             }
             Op::Operand(program::Operand::Addr) => self.address(),
             Op::Operand(program::Operand::Bytes) => self.size(),
-            Op::Operand(program::Operand::Pred) | Op::Site(_) | Op::Has(_) | Op::Match { .. } => {
+            Op::Operand(program::Operand::Pred) => self.guard_of_site(),
+            Op::Site(_) | Op::Has(_) | Op::Match { .. } => {
                 Err("its program asks for what the site was to decide".into())
             }
         }
