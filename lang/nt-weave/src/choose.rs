@@ -11,7 +11,7 @@
 //!   some would be left out without a word.
 
 use crate::Refused;
-use crate::bodies::Site;
+use crate::bodies::{Body, Site};
 use crate::instructions::{Matcher, Wanted};
 use crate::pins::Pins;
 use crate::sites::Point;
@@ -337,7 +337,7 @@ fn among_matrix_instructions(
     sites: &[Site<'_>],
 ) -> Result<(), Refused> {
     let Some(entry) = module.functions.get(function) else { return Ok(()) };
-    let adds = |site: &&Site<'_>| site.bodies.iter().any(|body| body.adds());
+    let adds = |site: &&Site<'_>| site.bodies.iter().any(Body::adds);
     let mut adding = sites.iter().filter(adds).filter_map(|site| site.found.statement).peekable();
     if adding.peek().is_none() || !module.at(entry.span).contains("wgmma.fence") {
         return Ok(());
