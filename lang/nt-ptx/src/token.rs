@@ -20,8 +20,8 @@ pub enum TokenKind {
     #[regex(r"[A-Za-z_$][A-Za-z0-9_$]*")]
     #[regex(r"%[A-Za-z0-9_$]+")]
     Name,
-    /// `.global`, `.shared::cta`, `.L2::128B`: a directive, a modifier, or the field of a register.
-    #[regex(r"\.[A-Za-z0-9_$]+(::[A-Za-z0-9_$]+)*")]
+    /// `.global`, `.shared::cta`, `.L2::128B`, `.sp::2:4`: a directive, a modifier, or the field of a register.
+    #[regex(r"\.[A-Za-z0-9_$]+(::[A-Za-z0-9_$]+(:[0-9]+)?)*")]
     Dotted,
     /// `12`, `0x1FU`, `0f3F800000`, `8.5`, `1e-3`; letters that do not belong there are part of it.
     #[regex(r"[0-9][0-9A-Za-z_]*")]

@@ -15,8 +15,11 @@ const CP_ASYNC: &[Also] = &[
     also(".L2::256B", 7, 4, 80),
 ];
 /// Into the block's own shared memory, without a detour by the cluster's window, and with a mask of bytes.
-const BULK: &[Also] =
-    &[also(".shared::cta.mbarrier::complete_tx::bytes.global", 8, 6, 90), also(".cp_mask", 8, 6, 100)];
+const BULK: &[Also] = &[
+    also(".shared::cta.mbarrier::complete_tx::bytes.global", 8, 6, 90),
+    also(".cp_mask", 8, 6, 100),
+    also(".ignore_oob", 9, 2, 90),
+];
 const TENSORS: &[Also] = &[
     also(".shared::cta.mbarrier::complete_tx::bytes.global", 8, 6, 90),
     only(".cta_group::1", 8, 6, TENSOR_CORES),
@@ -35,7 +38,8 @@ pub(super) const ROWS: &[Row] = &[
     row("cp.reduce.async.bulk", BulkCopy, "9.7.9.25.4.2", &[Dst, Src, Bytes, Mbarrier]).since(8, 0).on(90),
 
     row("cp.async.bulk.commit_group", Commit, "9.7.9.25.6.1", &[]).since(8, 0).on(90),
-    row("cp.async.bulk.wait_group", Wait, "9.7.9.25.6.2", &[In]).since(8, 0).on(90).awaits(Completion::BulkGroup),
+    row("cp.async.bulk.wait_group", Wait, "9.7.9.25.6.2", &[In]).since(8, 0).on(90).awaits(Completion::BulkGroup)
+        .also(&[&[also(".sync_restrict::proxy::async", 9, 5, 90)]]),
     row("cp.async.bulk.prefetch.tensor", Prefetch, "9.7.9.25.5.4", &[Tensor]).since(8, 0).on(90)
         .also(&[TENSORS, &[only(".tile::gather4", 8, 6, TENSOR_CORES)]]),
     row("cp.async.bulk.prefetch", Prefetch, "9.7.9.25.4.3", &[Address, Bytes]).since(8, 0).on(90),

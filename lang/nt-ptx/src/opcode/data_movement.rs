@@ -105,7 +105,7 @@ pub(super) const ROWS: &[Row] = &[
     row("ldu", Load, "9.7.9.10", &[Written, Address]).size(Size::Memory).out(Out::Last).since(2, 0).on(20)
         .also(&[WIDE]),
     row("st.async", Store, "9.7.9.12", &[Address, Data, Mbarrier]).size(Size::Memory).since(8, 1).on(90)
-        .also(&[&[also(".release", 8, 7, 100), also(".mmio", 8, 7, 100), also(".global", 8, 7, 100)]]),
+        .also(&[&[also(".release", 8, 7, 100), also(".mmio", 8, 7, 100), also(".global", 8, 7, 100), also(".b128", 9, 2, 90)]]),
     // It fills memory with zeros, and has no element.
     row("st.bulk", Store, "9.7.9.13", &[Address, Bytes, Data]).since(8, 6).on(100),
     row("st", Store, "9.7.9.11", &[Address, Data]).size(Size::Memory).also(&[MEMORY, WIDE]),
@@ -119,7 +119,7 @@ pub(super) const ROWS: &[Row] = &[
 
     row("prefetch.tensormap", Prefetch, "9.7.9.15", &[Address]).since(8, 0).on(90),
     row("prefetch", Prefetch, "9.7.9.15", &[Address]).since(2, 0).on(20)
-        .also(&[&[also(".L2::evict_last", 7, 4, 80), also(".L2::evict_normal", 7, 4, 80)]]),
+        .also(&[&[also(".L2::evict_last", 7, 4, 80), also(".L2::evict_normal", 7, 4, 80), also(".valid_addr", 9, 4, 90)]]),
     row("prefetchu", Prefetch, "9.7.9.15", &[Address]).since(2, 0).on(20),
     row("applypriority", Prefetch, "9.7.9.16", &[Address, Bytes]).since(7, 4).on(80),
     row("discard", Prefetch, "9.7.9.17", &[Address, Bytes]).since(7, 4).on(80),

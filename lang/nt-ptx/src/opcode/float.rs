@@ -14,6 +14,9 @@ const BF16: &[Also] = &[also(".bf16", 7, 0, 80), also(".bf16x2", 7, 0, 80)];
 const HALF_FMA: &[Also] = &[also(".relu", 7, 0, 80), also(".oob", 8, 1, 90)];
 /// NaN that stays, and the sign of the product.
 const NAN: &[Also] = &[also(".NaN", 7, 0, 80), also(".xorsign.abs", 7, 2, 86)];
+/// Angles in turns instead of radians.
+const CYCLES: &[Also] = &[also(".2pi", 9, 5, 75)];
+
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     // Mixed precision names two types, so these stand before all that names one.
@@ -43,8 +46,8 @@ pub(super) const ROWS: &[Row] = &[
     computes("sqrt", Sfu, "9.7.3.15", D_A),
     computes("rsqrt.approx.ftz.f64", Sfu, "9.7.3.17", D_A).since(4, 0).on(20),
     computes("rsqrt", Sfu, "9.7.3.16", D_A),
-    computes("sin", Sfu, "9.7.3.18", D_A),
-    computes("cos", Sfu, "9.7.3.19", D_A),
+    computes("sin", Sfu, "9.7.3.18", D_A).also(&[CYCLES]),
+    computes("cos", Sfu, "9.7.3.19", D_A).also(&[CYCLES]),
     computes("lg2", Sfu, "9.7.3.20", D_A),
     computes("ex2", Sfu, "9.7.3.21", D_A).typed(FLOAT),
     computes("tanh", Sfu, "9.7.3.22", D_A).typed(FLOAT).since(7, 0).on(75),

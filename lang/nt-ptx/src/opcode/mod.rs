@@ -21,7 +21,7 @@
 //! which asks ptxas whether version and target are the least.
 //!
 //! Source: PTX ISA 9.0, chapter 9.7. Syntax says which operands are written and where addresses stand, "PTX ISA Notes"
-//! and "Target ISA Notes" the needs.
+//! and "Target ISA Notes" the needs. What came with PTX 9.1 to 9.5 is in `recent`, held to ptxas 13.5.
 
 mod class;
 mod describe;
@@ -39,6 +39,7 @@ mod float;
 mod integer;
 mod logic;
 mod matrix;
+mod recent;
 mod sync;
 mod tensor;
 mod texture;

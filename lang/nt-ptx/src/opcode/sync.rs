@@ -22,9 +22,15 @@ const ATOMICS: &[Also] = &[
     also(".v4", 8, 1, 90),
     also(".v8", 8, 1, 90),
     also(".b128", 8, 3, 90),
+    also(".noftz.f32", 9, 4, 90),
 ];
 
-const FENCES: &[Also] = &[also(".acquire", 8, 6, 90), also(".release", 8, 6, 90), also(".cluster", 7, 8, 90)];
+const FENCES: &[Also] = &[
+    also(".acquire", 8, 6, 90),
+    also(".release", 8, 6, 90),
+    also(".cluster", 7, 8, 90),
+    also(".alias", 9, 5, 90),
+];
 
 const MBARRIERS: &[Also] = &[
     also(".shared::cta", 7, 8, 80),
@@ -33,6 +39,9 @@ const MBARRIERS: &[Also] = &[
     also(".relaxed", 8, 6, 90),
     also(".release", 8, 0, 80),
     also(".acquire", 8, 0, 80),
+    also(".layout::v0", 9, 3, 90),
+    also(".layout::v1", 9, 3, 90),
+    also(".phase_type::primary", 9, 3, 90),
 ];
 /// A wait by parity instead of by state.
 const PARITY: &[Also] = &[also(".parity", 7, 1, 80)];

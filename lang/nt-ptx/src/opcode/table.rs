@@ -2,7 +2,7 @@
 
 use super::row::Row;
 use super::words::Words;
-use super::{control, copies, data_movement, float, integer, logic, matrix, sync, tensor, texture};
+use super::{control, copies, data_movement, float, integer, logic, matrix, recent, sync, tensor, texture};
 use std::sync::LazyLock;
 
 /// A row and the words of its name.
@@ -26,6 +26,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         sync::ROWS,
         control::ROWS,
         texture::ROWS,
+        recent::ROWS,
     ];
     let mut entries: Vec<Entry> = files
         .into_iter()

@@ -55,6 +55,30 @@ fn loads_and_stores() {
     check("tcgen05.st.sync.aligned.16x256b.x1.b32 [t], {a,b,c,d};", "store tensor 32x4 16B [0] d1 r0,1");
 }
 
+/// PTX 9.1 to 9.5. What `fabric` instructions name by endpoint and offset has no address.
+#[test]
+fn memory_of_other_gpus() {
+    check(
+        "multimem.cp.async.bulk.global.shared::cta.bulk_group [gmem], [smem], 16;",
+        "bulk_copy global <- shared 16B [0] s[1] r0,1,2",
+    );
+    check("multimem.st.async.release.gpu.global.u32 [a], b;", "store global 32x1 4B [0] d1 r0,1");
+    check("multimem.red.async.release.sys.global.add.u64 [a], b;", "reduce global 64x1 8B [0] d1 r0,1");
+    check(
+        "fabric.try_get.async.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.b128 \
+         [dst], [id, off], 256, [bar];",
+        "bulk_copy shared <- global 256B s[0] m[3] r0,1,2,3",
+    );
+    check(
+        "fabric.try_put.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.b128 \
+         [id, off], [src], size, [bar];",
+        "bulk_copy global <- shared B=2 s[1] m[3] r0,1,2,3",
+    );
+    check("fabric.wait.sync_restrict::read 1;", "wait r0");
+    check("spcompress.b8.b4.sp::2:4.x1 {m}, {c}, {a, b}, s;", "convert w0,1 r2,3");
+    check("mbarrier.check_layout.layout::v0.shared::cta.b64 p, [bar];", "mbarrier w0 r1");
+}
+
 /// A warp's lanes together move whole matrices: rows × columns × bits / 8 / 32 bytes each.
 #[test]
 fn matrices() {
