@@ -15,7 +15,7 @@
 //! );
 //! ```
 //!
-//! [`parse`] never fails and never panics: it gives a [`syntax::Module`] of byte spans and a list of what is wrong.
+//! [`parse()`] never fails and never panics: it gives a [`syntax::Module`] of byte spans and a list of what is wrong.
 //! [`resolve()`] adds what names mean. [`flow()`] says what runs after what. [`Edits`] is the only way to write, and
 //! touches nothing but what it is told to. [`version`] holds what PTX and its targets can do, as data.
 

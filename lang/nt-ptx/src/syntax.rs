@@ -224,7 +224,7 @@ pub enum OperandKind {
     /// A register, symbol, label or special register (`%tid.x` with its dots). Of a negated one (`!%p`) the span is
     /// the name's, and the operand's has the `!`.
     Name(Span),
-    /// A number as written: `-4`, `0x1F`, `0f3F800000`; [`crate::constant`] reads integers.
+    /// A number as written: `-4`, `0x1F`, `0f3F800000`; [`crate::constant()`] reads integers.
     Number(Span),
     /// `sym+4`, `sym-4`, and the old address form `sym[2]`: the symbol.
     Offset(Span),
