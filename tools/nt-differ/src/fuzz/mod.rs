@@ -3,6 +3,7 @@
 //! What fails is cut smaller, a statement or a measure at a time, as long as it still fails, and printed: the seed, the
 //! kernel, the program.
 
+mod expected;
 pub mod kernel;
 pub mod probe;
 
