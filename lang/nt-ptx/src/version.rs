@@ -32,7 +32,7 @@ pub const LARGE_PARAMETERS: Pair = (8, 1);
 pub struct Arch {
     /// 90 of `sm_90a`, 103 of `sm_103f`.
     pub number: u16,
-    /// `a` (that architecture alone), `f` (its family), or none (it and later ones).
+    /// `a` (that architecture alone), `f` (its family), none (it and later ones), or a letter of a later PTX.
     pub suffix: Option<char>,
 }
 
@@ -40,7 +40,7 @@ impl Arch {
     /// Reads `sm_90a` or `compute_90a`; `None` for anything else.
     pub fn parse(text: &str) -> Option<Arch> {
         let rest = text.strip_prefix("sm_").or_else(|| text.strip_prefix("compute_"))?;
-        let (digits, suffix) = match rest.strip_suffix(['a', 'f']) {
+        let (digits, suffix) = match rest.strip_suffix(|c: char| c.is_ascii_lowercase()) {
             Some(digits) => (digits, rest.chars().last()),
             None => (rest, None),
         };
@@ -214,6 +214,7 @@ mod tests {
         assert_eq!(Arch::parse("sm_"), None);
         assert_eq!(Arch::parse("sm_+9"), None);
         assert_eq!(Arch::parse("debug"), None);
+        assert_eq!(Arch::parse("sm_9xy"), None);
         assert_eq!(Arch::parse("sm_999").and_then(Arch::least_version), None);
     }
 

@@ -161,6 +161,8 @@ fn ptxas_agrees() {
         println!("skipped: no ptxas on PATH");
         return;
     };
+    let known = u16::try_from(pair.0).ok().zip(u16::try_from(pair.1).ok());
+    let newest = known.and_then(|(major, minor)| nt_ptx::version::of_release(major, minor));
     let mut skipped = 0;
     for path in files("accepted") {
         let text = read(&path);
@@ -173,6 +175,10 @@ fn ptxas_agrees() {
             continue;
         }
         let (module, _) = parse(&text);
+        if newest.is_some_and(|newest| module.version.is_some_and(|own| own.pair() > newest)) {
+            skipped += 1;
+            continue;
+        }
         assert!(assembles(&path, module.arch().expect("a target")), "{}", path.display());
     }
     for path in files("refused").into_iter().chain(files("noted")) {
@@ -202,7 +208,7 @@ fn ptxas_sees_no_edit_that_changes_nothing() {
         taken += u32::from(answer.is_accepted);
         all += 1;
     }
-    assert!(taken > 10, "{taken} of {all}");
+    assert!(taken >= 10, "{taken} of {all}");
     println!("ptxas {}: {taken} of {all} files taken", ptxas.version);
 }
 

@@ -7,6 +7,7 @@ use super::Reader;
 use super::scan::{Until, begins_item};
 use crate::syntax::{Item, ItemKind, Target, Version};
 use crate::token::TokenKind;
+use crate::version::Arch;
 use nt_diag::{Diagnostic, Span};
 
 impl Reader<'_> {
@@ -172,6 +173,13 @@ impl Reader<'_> {
             if self.take_if(TokenKind::Comma).is_none() {
                 break;
             }
+        }
+        // An architecture that no table has is let pass; a word that can be none is not.
+        if let Some(&first) = words.first()
+            && Arch::parse(self.at(first)).is_none()
+        {
+            let message = format!("expected an architecture such as `sm_90`, found `{}`", self.at(first));
+            self.error("bad-target", first, message);
         }
         let span = Span::new(word.start, self.done);
         match &self.module.target {
