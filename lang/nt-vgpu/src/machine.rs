@@ -280,6 +280,10 @@ impl<'a> Machine<'a> {
                 let kind = FaultKind::Steps(self.options.max_steps);
                 return Err(Stop { kind, lane: warp.group.lanes.trailing_zeros() });
             }
+            if let Some(count) = self.outcome.stats.counts.get_mut(pc as usize) {
+                count.groups_there += 1;
+                count.lanes_there += u64::from(warp.group.lanes.count_ones());
+            }
             let active = warp.guarded(instruction.guard);
             let next = if active == 0 { Next::On } else { self.step(warp, instruction, active)? };
             let target = match next {

@@ -38,6 +38,11 @@ pub struct Count {
     pub groups: u64,
     /// How often a lane executed it: what a thread probe counts.
     pub lanes: u64,
+    /// How often a group of lanes came to it, whether its guard held in one of them or not: what a warp probe at `reach`
+    /// counts.
+    pub groups_there: u64,
+    /// How often a lane came to it.
+    pub lanes_there: u64,
     /// Bytes that it accessed, by [`Space`].
     pub bytes: [u64; Space::COUNT],
 }
@@ -79,6 +84,8 @@ impl Stats {
         for (into, from) in self.counts.iter_mut().zip(&other.counts) {
             into.groups += from.groups;
             into.lanes += from.lanes;
+            into.groups_there += from.groups_there;
+            into.lanes_there += from.lanes_there;
             for (into, from) in into.bytes.iter_mut().zip(from.bytes) {
                 *into += from;
             }

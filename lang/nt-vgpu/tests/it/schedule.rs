@@ -272,6 +272,7 @@ fn counts_are_those_of_groups_lanes_and_bytes() {
     let of = |opcode: &str| {
         let at = device.program.places().iter().position(|place| &*place.opcode == opcode).expect(opcode);
         let count = outcome.stats.counts[at];
+        assert!(count.groups <= count.groups_there && count.lanes <= count.lanes_there);
         (count.groups, count.lanes, count.bytes)
     };
     // Warps of 32 and 8 lanes, two blocks; lanes 0 to 4 of each first warp load.
@@ -279,6 +280,11 @@ fn counts_are_those_of_groups_lanes_and_bytes() {
     assert_eq!(of("ld.global.v2.u32"), (2, 10, [80, 0, 0, 0, 0]));
     assert_eq!(of("st.shared.u8"), (2, 10, [0, 10, 0, 0, 0]));
     assert_eq!(of("ld.param.u64"), (4, 80, [0, 0, 0, 0, 640]));
+    // The branch is not taken by lanes 0 to 4 of each first warp, which come to it too; groups of 32 and 8.
+    assert_eq!(of("bra"), (4, 70, [0; 5]));
+    let bra = device.program.places().iter().position(|place| &*place.opcode == "bra").expect("a branch");
+    let there = outcome.stats.counts[bra];
+    assert_eq!((there.groups_there, there.lanes_there), (4, 80));
     assert_eq!(outcome.stats.threads, 80);
 }
 
