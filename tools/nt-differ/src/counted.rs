@@ -18,6 +18,21 @@ pub struct Instruction {
     pub line: String,
 }
 
+impl Instruction {
+    /// Is it a jump? Probes of these run for all lanes that come to it, of others for those whose guard holds.
+    pub fn is_branch(&self) -> bool {
+        matches!(self.opcode.split('.').next(), Some("bra" | "brx"))
+    }
+
+    /// The groups of lanes, and the lanes, for which a probe runs where none says `before` or `reach`.
+    pub fn passes(&self, count: &Count) -> (u64, u64) {
+        match self.is_branch() {
+            true => (count.groups_there, count.lanes_there),
+            false => (count.groups, count.lanes),
+        }
+    }
+}
+
 /// The counts of a run.
 #[derive(Debug)]
 pub struct Counted<'r> {

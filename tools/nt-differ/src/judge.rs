@@ -102,19 +102,16 @@ fn gmem_bytes(case: &Case<'_>) -> Result<(), String> {
 }
 
 fn hot_lines(case: &Case<'_>) -> Result<(), String> {
-    let cells = |amount: &dyn Fn(&Count) -> u64| {
-        case.counted.cells(By::Sm, &|one| vec![one.line.clone()], &|_, count| amount(count))
+    let cells = |amount: &dyn Fn((u64, u64)) -> u64| {
+        let passes = |one: &Instruction, count: &Count| amount(one.passes(count));
+        case.counted.cells(By::Sm, &|one| vec![one.line.clone()], &passes)
     };
     let found = records::table(case.probed, case.job, case.ran, "issued")?;
     if !case.is_plain {
-        return within(
-            "`@issued`",
-            &cells(&|count| count.lanes.div_ceil(32)),
-            &found,
-            &cells(&|count| count.lanes),
-        );
+        let (least, most) = (cells(&|(_, lanes)| lanes.div_ceil(32)), cells(&|(_, lanes)| lanes));
+        return within("`@issued`", &least, &found, &most);
     }
-    case.counted.expect("`@issued`", By::Sm, cells(&|count| count.groups), found)
+    case.counted.expect("`@issued`", By::Sm, cells(&|(groups, _)| groups), found)
 }
 
 /// `m16n8k16` of an opcode of the matrix units: its multiply-adds. `None` of any other.

@@ -31,28 +31,32 @@ impl Measure {
         self.keys.iter().filter_map(name).collect()
     }
 
+    /// The groups of lanes, and the lanes, that came by an instruction for the measure's purposes, if it were meant.
+    fn passes(&self, one: &Instruction, count: &Count) -> (u64, u64) {
+        match self.reach {
+            true => (count.groups_there, count.lanes_there),
+            false => one.passes(count),
+        }
+    }
+
     /// Lanes that came by this instruction and meant the point.
-    fn lanes(&self, instruction: &Instruction, count: &Count) -> u64 {
-        let opcode = &instruction.opcode;
-        match &self.point {
-            Point::Entry | Point::Exit => 0,
-            Point::Any => count.lanes,
-            Point::Ptx(glob) => {
-                if nt_ir::glob_matches(glob, opcode) {
-                    count.lanes
-                } else {
-                    0
-                }
-            }
-            Point::Access(classes, space) => match access(opcode) {
+    fn lanes(&self, one: &Instruction, count: &Count) -> u64 {
+        let (_, lanes) = self.passes(one, count);
+        let is_meant = match self.point {
+            Point::Entry | Point::Exit => false,
+            Point::Any => true,
+            Point::Branch => one.is_branch(),
+            Point::Ptx(glob) => nt_ir::glob_matches(glob, &one.opcode),
+            Point::Access(classes, space) => match access(&one.opcode) {
                 Some((class, size)) if classes.contains(&class) => match space {
                     // Those whose address led there.
-                    Some(space) => count.bytes[*space as usize] / size,
-                    None => count.lanes,
+                    Some(space) => return count.bytes[space as usize] / size,
+                    None => true,
                 },
-                _ => 0,
+                _ => false,
             },
-        }
+        };
+        if is_meant { lanes } else { 0 }
     }
 
     /// Is it the same for all lanes of a group whether the point is meant?
@@ -175,13 +179,16 @@ impl Measure {
         let is_exit = self.point == Point::Exit;
         let least = |one: &Instruction, count: &Count| {
             let lanes = self.lanes(one, count);
-            let groups =
-                if case.is_plain && self.is_told(&one.opcode) && lanes != 0 { count.groups } else { 0 };
+            let groups = if case.is_plain && self.is_told(&one.opcode) && lanes != 0 {
+                self.passes(one, count).0
+            } else {
+                0
+            };
             lanes.div_ceil(32).max(groups).wrapping_mul(each)
         };
         let most = |one: &Instruction, count: &Count| {
             let lanes = self.lanes(one, count);
-            let groups = if case.is_plain { count.groups } else { lanes };
+            let groups = if case.is_plain { self.passes(one, count).0 } else { lanes };
             lanes.min(groups).wrapping_mul(each)
         };
         let least = self.counted(case, &least, warps.wrapping_mul(each));

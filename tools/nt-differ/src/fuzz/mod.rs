@@ -41,7 +41,7 @@ pub enum Verdict {
         /// Not if the schedule matters to the kernel.
         both: bool,
     },
-    /// The weaver does not do this yet, and says so by this slug.
+    /// The weaver does not do this yet, and says so.
     Refused(String),
     /// Something is wrong.
     Wrong(String),
@@ -80,7 +80,7 @@ impl Trial {
             // By its name, as something that is to come.
             let is_to_come = why.slug == "not-yet" || why.message.contains("not supported yet");
             return if is_to_come {
-                Ok(Verdict::Refused(why.slug.to_owned()))
+                Ok(Verdict::Refused(format!("{}: {}", why.slug, why.label)))
             } else {
                 Err(format!("refused: {why:?}"))
             };

@@ -18,6 +18,8 @@ pub struct Measure {
     /// Its number, by which its names are its own.
     pub(super) number: usize,
     pub(super) point: Point,
+    /// `:reach`, for all lanes that come to the instruction, whatever its guard.
+    pub(super) reach: bool,
     /// Once a group of lanes, or in every lane?
     pub(super) warp: bool,
     pub(super) keys: Vec<&'static str>,
@@ -25,7 +27,7 @@ pub struct Measure {
 }
 
 /// Where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Point {
     Entry,
     Exit,
@@ -33,6 +35,9 @@ pub(super) enum Point {
     Access(&'static [&'static str], Option<Space>),
     /// By its spelling.
     Ptx(&'static str),
+    /// `inst:branch`
+    Branch,
+    /// `inst:*`
     Any,
 }
 
@@ -123,7 +128,7 @@ fn measure(number: usize, random: &mut Random) -> Measure {
             "bar.*",
             "xor.*",
         ])),
-        _ => Point::Any,
+        _ => random.of(&[Point::Any, Point::Branch]),
     };
     let is_access = matches!(point, Point::Access(..));
     let has_address = matches!(point, Point::Access(_, Some(_)));
@@ -148,7 +153,7 @@ fn measure(number: usize, random: &mut Random) -> Measure {
     if !matches!(form, Form::Count | Form::Sum(_) | Form::Both(_) | Form::Choice(_)) {
         warp = false;
     }
-    let by_site = is_access || matches!(point, Point::Ptx(_) | Point::Any);
+    let by_site = is_access || matches!(point, Point::Ptx(_) | Point::Any | Point::Branch);
     let has_keys =
         !matches!(form, Form::State(_) | Form::Record | Form::Arms(_) | Form::Addresses(_) | Form::Masks(_));
     let by_site = by_site && has_keys;
@@ -164,7 +169,11 @@ fn measure(number: usize, random: &mut Random) -> Measure {
             keys.push(key);
         }
     }
-    Measure { number, point, warp, keys, form }
+    let of_bytes = matches!(form, Form::Bytes | Form::State(State { bytes: true, .. }));
+    // Whose address leads where, and how many bytes are moved, is known of lanes whose guard holds.
+    let reach =
+        !of_bytes && !has_address && !matches!(point, Point::Entry | Point::Exit) && random.once_in(8);
+    Measure { number, point, reach, warp, keys, form }
 }
 
 fn state(is_access: bool, random: &mut Random) -> State {
@@ -200,8 +209,10 @@ impl Measure {
                 format!("inst:{}{space}", classes.join("|"))
             }
             Point::Ptx(glob) => format!("ptx:\"{glob}\""),
+            Point::Branch => "inst:branch".to_owned(),
             Point::Any => "inst:*".to_owned(),
         };
+        let point = if self.reach { point + ":reach" } else { point };
         let unit = if self.warp { "warp " } else { "" };
         let keys = if self.keys.is_empty() { String::new() } else { format!("[{}]", self.keys.join(", ")) };
         // Writing to a String cannot fail.
