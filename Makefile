@@ -67,14 +67,26 @@ PTX = $(shell find testdata/ptx lang/nt-ptx/tests/accepted -name '*.ptx' | LC_AL
 EXAMPLE := $(CARGO) run --release --quiet -p nt-ptx --example
 
 .PHONY: judges
-judges: deps ## Four versions of ptxas see no edit that changes nothing, in all of the corpora
+judges: deps ## Four versions of ptxas: none sees an edit that changes nothing, all agree with what the tables say
 	@deps/folders.sh deps/judges.txt
 	@$(EXAMPLE) judge -- --ptxas .tools/bin/ptxas \
-		$$(find .tools/ptxas-12.4 .tools/ptxas-12.9 .tools/ptxas-13.5 -name ptxas -type f -printf '--ptxas %p ') $(PTX)
+		$$(printf -- '--ptxas %s ' .tools/ptxas-*/nvidia/*/bin/ptxas) $(PTX)
+	@for ptxas in .tools/ptxas-*/nvidia/*/bin/ptxas; do \
+		PATH=$(CURDIR)/$$(dirname $$ptxas):$$PATH $(CARGO) test -q -p nt-ptx --test needs --test files -- --nocapture \
+			>.tools/judges.log 2>&1 || { cat .tools/judges.log; exit 1; }; \
+		grep -ho 'ptxas [0-9.]*[;:].*\|[0-9]* of [0-9]* statements.*' .tools/judges.log; \
+	done
 
 .PHONY: opcodes
 opcodes: ## Opcodes of the corpora that have no entry in the table: there is none
 	@$(EXAMPLE) opcodes -- --missing $(PTX)
+
+# A nightly compiler and cargo-fuzz, which it installs into .tools/; `cargo test -p nt-fuzz` runs the kept inputs on any.
+TARGET ?= ptx
+TIME ?= 60
+.PHONY: fuzz
+fuzz: ## libFuzzer on a law, for a while: TARGET=ptx|weave|verify|probe|ir|object|wire TIME=60
+	tools/nt-fuzz/fuzz.sh $(TARGET) $(TIME)
 
 .PHONY: wheels
 wheels: deps ## The reader, its laws and ptxas over the PTX of public wheels, which it fetches (120 MB)
