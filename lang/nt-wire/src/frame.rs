@@ -10,7 +10,7 @@
 //! | start | protocol u32, pid u32, start u64, wall clock ns u64, monotonic ns u64, text host, text boot id, text exe, list of text command, text tool version |
 //! | kernel | id u32, arch u32, text name, blob manifest (JSON) |
 //! | launch | [`Launch`] |
-//! | data | [`Data`], then `bytes` bytes of map data from body offset 64 on |
+//! | data | [`Data`], then `bytes` bytes of map data from body offset 64 on; of a stream, a [part](crate::stream) of it |
 //! | count | [`Count`] |
 //! | note | text |
 //! | end | launches u64, probed u64, collected u64 |
@@ -238,7 +238,7 @@ impl Body for Kernel {
 }
 
 /// A launch that was probed and collected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Launch {
     /// Its number, counted over all probed launches of the process.
     pub number: u64,
@@ -264,6 +264,9 @@ pub struct Launch {
     pub complete_ns: u64,
     /// The highest SM clock of the device in kHz, 0 if unknown.
     pub clock_khz: u32,
+    /// The values of the kernel's parameters, as they lay in parameter space, where what was saved is to be read with
+    /// them ([`crate::message::Twin::wants_params`]); else empty.
+    pub params: Vec<u8>,
 }
 
 impl Body for Launch {
@@ -281,6 +284,7 @@ impl Body for Launch {
         w.u64(self.launched_ns);
         w.u64(self.complete_ns);
         w.u32(self.clock_khz);
+        w.blob(&self.params);
     }
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Launch {
@@ -296,6 +300,7 @@ impl Body for Launch {
             launched_ns: r.u64()?,
             complete_ns: r.u64()?,
             clock_khz: r.u32()?,
+            params: r.blob()?.to_vec(),
         })
     }
 }
@@ -315,7 +320,7 @@ pub struct Data {
     pub kernel: u32,
     /// Units that the launch has; of a persistent map, multiprocessors of the device.
     pub units: u64,
-    /// Units that the data has room for; columns of an `array<thread>` are that long.
+    /// Units that the data has room for; columns of an `array<thread>` are that long. Of a stream, slots.
     pub capacity: u64,
     /// Bytes of data.
     pub bytes: u64,

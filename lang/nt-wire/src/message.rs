@@ -222,6 +222,23 @@ pub struct Need {
     pub arch: u32,
     /// Its mangled name.
     pub kernel: String,
+    /// What holds of this launch's grid and block: [`FLAT_GRID`], [`FLAT_BLOCK`], [`WHOLE_ROWS`]. The twin may rely on it.
+    pub holds: u8,
+}
+
+/// The grid has one row of blocks.
+pub const FLAT_GRID: u8 = 1;
+/// The block has one row of threads.
+pub const FLAT_BLOCK: u8 = 2;
+/// Rows of threads are whole warps.
+pub const WHOLE_ROWS: u8 = 4;
+
+/// Which of these hold of a launch.
+pub fn holds(grid: [u32; 3], block: [u32; 3]) -> u8 {
+    let flat = |[_, y, z]: [u32; 3]| y == 1 && z == 1;
+    u8::from(flat(grid)) * FLAT_GRID
+        | u8::from(flat(block)) * FLAT_BLOCK
+        | u8::from(block[0].is_multiple_of(32)) * WHOLE_ROWS
 }
 
 impl Body for Need {
@@ -230,9 +247,10 @@ impl Body for Need {
         w.u32(self.image);
         w.u32(self.arch);
         w.text(&self.kernel);
+        w.u8(self.holds);
     }
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Ok(Need { image: r.u32()?, arch: r.u32()?, kernel: r.text()? })
+        Ok(Need { image: r.u32()?, arch: r.u32()?, kernel: r.text()?, holds: r.u8()? })
     }
 }
 
@@ -253,6 +271,10 @@ pub struct Twin {
     pub pins: Vec<Pin>,
     /// Variables of the original's `.const` space, which the twin has copies of.
     pub constants: Vec<Constant>,
+    /// What it relies on of a launch, as in [`Need::holds`]: it must not be launched where one of these does not hold.
+    pub assumes: u8,
+    /// Does a reader of what it saves need the values of the parameters? Then they go into [`crate::frame::Launch`].
+    pub wants_params: bool,
     /// The manifest's entry for this kernel, JSON. The hook does not read it; it goes into the trace's kernel frame.
     pub manifest: Vec<u8>,
 }
@@ -266,11 +288,13 @@ pub struct Param {
     pub size: u32,
 }
 
-/// A word of the context block, 8 bytes.
+/// A word of the context block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Bytes into the block.
+    /// Bytes into the block, a multiple of the size.
     pub offset: u32,
+    /// Its bytes: 4 or 8.
+    pub size: u32,
     /// What to put there.
     pub fill: Fill,
 }
@@ -282,10 +306,16 @@ pub enum Fill {
     Zero,
     /// The device address of this launch's part of a map.
     Base(u32),
-    /// How many units that part has room for.
+    /// How many units that part has room for; of a stream, how many slots.
     Capacity(u32),
     /// The number of this launch, counted a process from 0.
     Launch,
+    /// The device address of a stream's count of claimed chunks, a u64.
+    Cursor(u32),
+    /// The device address of a stream's counts of events that found no room, a u32 a unit.
+    Drops(u32),
+    /// How many units the launch has.
+    Units(u32),
 }
 
 /// How large a map's part in a launch's segment is, or its buffer if it is persistent.
@@ -298,6 +328,17 @@ pub struct MapShape {
     /// Does it live as long as the twin in a context, rather than a launch? Then it has a buffer of its own, which is
     /// cleared once and collected when context, module or process end. Its unit is [`Unit::Sm`].
     pub persistent: bool,
+    /// Is it a stream of events? Then its room does not follow from the launch, and `stride` is that of a slot, 16.
+    pub stream: Option<StreamShape>,
+}
+
+/// How much room a stream of a launch gets; see [`crate::stream`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StreamShape {
+    /// Slots a chunk, a power of two.
+    pub chunk: u32,
+    /// Bytes of slots that are asked for. More where each unit's first chunk needs it, less where the pool is small.
+    pub bytes: u64,
 }
 
 /// A variable of the original that the twin reaches through a table of addresses, `nt_pin`, in its `.const` space.
@@ -354,6 +395,9 @@ impl Body for Twin {
         let count = |n: usize| u32::try_from(n).unwrap_or(0);
         w.u64(self.size);
         w.u32(self.context);
+        w.u8(self.assumes);
+        w.u8(u8::from(self.wants_params));
+        w.u16(0);
         w.u32(count(self.params.len()));
         for param in &self.params {
             w.u32(param.offset);
@@ -366,8 +410,12 @@ impl Body for Twin {
                 Fill::Base(map) => (1, map),
                 Fill::Capacity(map) => (2, map),
                 Fill::Launch => (3, 0),
+                Fill::Cursor(map) => (4, map),
+                Fill::Drops(map) => (5, map),
+                Fill::Units(map) => (6, map),
             };
             w.u32(slot.offset);
+            w.u32(slot.size);
             w.u32(kind);
             w.u32(map);
         }
@@ -381,6 +429,10 @@ impl Body for Twin {
             });
             w.u32(map.stride);
             w.u32(u32::from(map.persistent));
+            // No stream has chunks of no slots.
+            let stream = map.stream.unwrap_or_default();
+            w.u32(stream.chunk);
+            w.u64(stream.bytes);
         }
         w.u32(count(self.pins.len()));
         for pin in &self.pins {
@@ -395,18 +447,22 @@ impl Body for Twin {
         w.blob(&self.manifest);
     }
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let (size, context) = (r.u64()?, r.u32()?);
+        let (size, context, assumes, wants_params, _) =
+            (r.u64()?, r.u32()?, r.u8()?, flag(r.u8()?)?, r.u16()?);
         let params = r.list(|r| Ok(Param { offset: r.u32()?, size: r.u32()? }))?;
         let slots = r.list(|r| {
-            let (offset, kind, map) = (r.u32()?, r.u32()?, r.u32()?);
+            let (offset, size, kind, map) = (r.u32()?, r.u32()?, r.u32()?, r.u32()?);
             let fill = match kind {
                 0 => Fill::Zero,
                 1 => Fill::Base(map),
                 2 => Fill::Capacity(map),
                 3 => Fill::Launch,
+                4 => Fill::Cursor(map),
+                5 => Fill::Drops(map),
+                6 => Fill::Units(map),
                 _ => return Err(Malformed),
             };
-            Ok(Slot { offset, fill })
+            if size == 4 || size == 8 { Ok(Slot { offset, size, fill }) } else { Err(Malformed) }
         })?;
         let maps = r.list(|r| {
             let unit = match r.u32()? {
@@ -416,18 +472,27 @@ impl Body for Twin {
                 3 => Unit::Sm,
                 _ => return Err(Malformed),
             };
-            let (stride, persistent) = (r.u32()?, r.u32()?);
-            let persistent = match persistent {
-                0 => false,
-                1 => true,
+            let (stride, persistent) = (r.u32()?, flag(r.u32()?)?);
+            let stream = match (r.u32()?, r.u64()?) {
+                (0, _) => None,
+                (chunk, bytes) if chunk.is_power_of_two() => Some(StreamShape { chunk, bytes }),
                 _ => return Err(Malformed),
             };
-            Ok(MapShape { unit, stride, persistent })
+            Ok(MapShape { unit, stride, persistent, stream })
         })?;
         let pins = r.list(|r| Ok(Pin { symbol: r.text()?, index: r.u32()? }))?;
         let constants = r.list(|r| Ok(Constant { symbol: r.text()?, size: r.u64()? }))?;
         let manifest = r.blob()?.to_vec();
-        Ok(Twin { size, params, context, slots, maps, pins, constants, manifest })
+        Ok(Twin { size, params, context, slots, maps, pins, constants, assumes, wants_params, manifest })
+    }
+}
+
+/// A yes or a no.
+fn flag(number: impl Into<u32>) -> Result<bool, Malformed> {
+    match number.into() {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed),
     }
 }
 

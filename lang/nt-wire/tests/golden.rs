@@ -7,7 +7,8 @@
 use std::path::Path;
 
 use nt_wire::frame::{self, padding};
-use nt_wire::message::{self, Constant, Fill, MapShape, Param, Pin, Slot, Unit};
+use nt_wire::message::{self, Constant, Fill, MapShape, Param, Pin, Slot, StreamShape, Unit};
+use nt_wire::stream;
 use nt_wire::{PROTOCOL, Reader};
 
 /// Hex digits of every line up to its `#`.
@@ -42,7 +43,7 @@ fn check_frame<B: frame::Body + PartialEq + std::fmt::Debug>(name: &str, sequenc
 
 #[test]
 fn the_goldens_are_of_this_protocol() {
-    assert_eq!(PROTOCOL, 2);
+    assert_eq!(PROTOCOL, 3);
 }
 
 #[test]
@@ -50,41 +51,52 @@ fn messages() {
     check_message(
         "hello",
         1,
-        &message::Hello { protocol: 2, pid: 4321, start: 987_654, exe: b"/bin/app".to_vec() },
+        &message::Hello { protocol: 3, pid: 4321, start: 987_654, exe: b"/bin/app".to_vec() },
     );
     check_message(
         "settings",
         1,
-        &message::Settings { protocol: 2, wait_ms: 1000, exit_ms: 2000, pool_bytes: 1 << 30 },
+        &message::Settings { protocol: 3, wait_ms: 1000, exit_ms: 2000, pool_bytes: 1 << 30 },
     );
     check_message("image", 2, &message::Image { size: 70_000 });
     let selected = vec!["_Z1a".to_owned(), "b".to_owned()];
     check_message("kernels", 2, &message::Kernels { image: 3, reason: "no PTX".into(), selected });
-    check_message("need", 3, &message::Need { image: 3, arch: 90, kernel: "_Z1a".into() });
+    check_message("need", 3, &message::Need { image: 3, arch: 90, kernel: "_Z1a".into(), holds: 5 });
     check_message(
         "twin",
         3,
         &message::Twin {
             size: 5000,
             params: vec![Param { offset: 0, size: 8 }, Param { offset: 8, size: 4 }],
-            context: 40,
+            context: 56,
             slots: vec![
-                Slot { offset: 0, fill: Fill::Zero },
-                Slot { offset: 8, fill: Fill::Base(1) },
-                Slot { offset: 16, fill: Fill::Capacity(1) },
-                Slot { offset: 24, fill: Fill::Launch },
+                Slot { offset: 0, size: 8, fill: Fill::Zero },
+                Slot { offset: 8, size: 8, fill: Fill::Base(1) },
+                Slot { offset: 16, size: 4, fill: Fill::Capacity(1) },
+                Slot { offset: 24, size: 8, fill: Fill::Launch },
+                Slot { offset: 32, size: 8, fill: Fill::Cursor(4) },
+                Slot { offset: 40, size: 8, fill: Fill::Drops(4) },
+                Slot { offset: 48, size: 4, fill: Fill::Units(4) },
             ],
             maps: vec![
-                MapShape { unit: Unit::Thread, stride: 5, persistent: false },
-                MapShape { unit: Unit::Warp, stride: 16, persistent: false },
-                MapShape { unit: Unit::Block, stride: 32, persistent: false },
-                MapShape { unit: Unit::Sm, stride: 24, persistent: true },
+                MapShape { unit: Unit::Thread, stride: 5, persistent: false, stream: None },
+                MapShape { unit: Unit::Warp, stride: 16, persistent: false, stream: None },
+                MapShape { unit: Unit::Block, stride: 32, persistent: false, stream: None },
+                MapShape { unit: Unit::Sm, stride: 24, persistent: true, stream: None },
+                MapShape {
+                    unit: Unit::Warp,
+                    stride: 16,
+                    persistent: false,
+                    stream: Some(StreamShape { chunk: 16, bytes: 64 << 20 }),
+                },
             ],
             pins: vec![
                 Pin { symbol: "total".into(), index: 0 },
                 Pin { symbol: "_ZL5queue".into(), index: 3 },
             ],
             constants: vec![Constant { symbol: "weights".into(), size: 65_536 }],
+            assumes: 3,
+            wants_params: true,
             manifest: b"{}".to_vec(),
         },
     );
@@ -102,7 +114,7 @@ fn frames() {
         "start",
         0,
         &frame::Start {
-            protocol: 2,
+            protocol: 3,
             pid: 4321,
             start: 987_654,
             wall_ns: 1_796_000_000_000_000_000,
@@ -135,6 +147,7 @@ fn frames() {
             launched_ns: 6_000_000_000,
             complete_ns: 6_000_100_000,
             clock_khz: 1_980_000,
+            params: vec![1, 2, 3],
         },
     );
     let (kernel, reason) = ("_Z1a".to_owned(), "fell".to_owned());
@@ -164,4 +177,24 @@ fn data() {
     let cells = frame::Data { launch, map: 2, kernel: 7, units: 3, capacity: 4, bytes: 32, context, device };
     let words = [4096u64, 0, u64::MAX, 0].map(u64::to_le_bytes);
     check_data("persistent", cells, &words.concat());
+}
+
+#[test]
+fn parts_of_streams() {
+    let head = stream::Head {
+        claims: 7,
+        units: 3,
+        cap: 64,
+        first_slot: 32,
+        slots: 16,
+        drops_bytes: 12,
+        chunk: 16,
+        part: 1,
+        parts: 2,
+    };
+    let bytes = golden("stream");
+    assert_eq!(head.encode(), bytes[..stream::Head::SIZE]);
+    let drops = [0u32, 5, 0x01_00_00].map(u32::to_le_bytes).concat();
+    let slots: Vec<u8> = (0..=255).collect();
+    assert_eq!(stream::Head::decode(&bytes), Ok(stream::Part { head, drops: &drops, slots: &slots }));
 }

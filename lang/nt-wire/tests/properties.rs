@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at the first thing that is wrong")]
 
 use nt_wire::frame::{self, Body as _};
-use nt_wire::message::{self, Body as _, Constant, Fill, MapShape, Param, Pin, Slot, Unit};
-use nt_wire::{Malformed, Reader};
+use nt_wire::message::{self, Body as _, Constant, Fill, MapShape, Param, Pin, Slot, StreamShape, Unit};
+use nt_wire::{Malformed, Reader, stream};
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 
 /// Decodes as every kind of body there is.
@@ -30,6 +31,7 @@ fn decode_all(bytes: &[u8]) {
     frame::<frame::Note>(bytes);
     frame::<frame::End>(bytes);
     let _ = frame::Data::decode(bytes);
+    let _ = stream::Head::decode(bytes);
     let _ = frame::Head::decode(bytes);
     if let Some(head) = bytes.first_chunk() {
         let _ = message::Head::decode(head);
@@ -46,32 +48,44 @@ fn twin() -> impl Strategy<Value = message::Twin> {
         Just(Fill::Zero),
         any::<u32>().prop_map(Fill::Base),
         any::<u32>().prop_map(Fill::Capacity),
-        Just(Fill::Launch)
+        Just(Fill::Launch),
+        any::<u32>().prop_map(Fill::Cursor),
+        any::<u32>().prop_map(Fill::Drops),
+        any::<u32>().prop_map(Fill::Units),
     ];
-    let slot = (any::<u32>(), fill).prop_map(|(offset, fill)| Slot { offset, fill });
+    let size = prop_oneof![Just(4), Just(8)];
+    let slot = (any::<u32>(), size, fill).prop_map(|(offset, size, fill)| Slot { offset, size, fill });
     let unit = prop_oneof![Just(Unit::Thread), Just(Unit::Warp), Just(Unit::Block), Just(Unit::Sm)];
-    let map = (unit, any::<u32>(), any::<bool>());
-    let map = map.prop_map(|(unit, stride, persistent)| MapShape { unit, stride, persistent });
+    let stream = (0u32..32, any::<u64>()).prop_map(|(log, bytes)| StreamShape { chunk: 1 << log, bytes });
+    let map = (unit, any::<u32>(), any::<bool>(), option::of(stream));
+    let map =
+        map.prop_map(|(unit, stride, persistent, stream)| MapShape { unit, stride, persistent, stream });
     let pin = (text(), any::<u32>()).prop_map(|(symbol, index)| Pin { symbol, index });
     let constant = (text(), any::<u64>()).prop_map(|(symbol, size)| Constant { symbol, size });
     let lists = (vec(param, 0..20), vec(slot, 0..20), vec(map, 0..9), vec(pin, 0..4), vec(constant, 0..4));
-    (any::<u64>(), any::<u32>(), lists, vec(any::<u8>(), 0..200)).prop_map(
-        |(size, context, (params, slots, maps, pins, constants), manifest)| message::Twin {
-            size,
-            params,
-            context,
-            slots,
-            maps,
-            pins,
-            constants,
-            manifest,
+    let numbers = (any::<u64>(), any::<u32>(), any::<u8>(), any::<bool>());
+    (numbers, lists, vec(any::<u8>(), 0..200)).prop_map(
+        |((size, context, assumes, wants_params), (params, slots, maps, pins, constants), manifest)| {
+            message::Twin {
+                size,
+                params,
+                context,
+                slots,
+                maps,
+                pins,
+                constants,
+                assumes,
+                wants_params,
+                manifest,
+            }
         },
     )
 }
 
 fn launch() -> impl Strategy<Value = frame::Launch> {
-    (any::<[u64; 5]>(), any::<[u32; 5]>(), any::<[u32; 3]>(), any::<[u32; 3]>()).prop_map(
-        |(a, b, grid, block)| frame::Launch {
+    let shape = (any::<[u32; 3]>(), any::<[u32; 3]>());
+    (any::<[u64; 5]>(), any::<[u32; 5]>(), shape, vec(any::<u8>(), 0..50)).prop_map(
+        |(a, b, (grid, block), params)| frame::Launch {
             number: a[0],
             kernel: b[0],
             device: b[1],
@@ -84,6 +98,7 @@ fn launch() -> impl Strategy<Value = frame::Launch> {
             launched_ns: a[3],
             complete_ns: a[4],
             clock_khz: b[4],
+            params,
         },
     )
 }
@@ -137,6 +152,26 @@ proptest! {
         frame_again(&frame::Start { host: reason, command: selected, ..frame::Start::default() });
     }
 
+    /// A part says how long it is: no other length is taken.
+    #[test]
+    fn parts_of_streams_come_back(units in 0u64..20, chunk_log in 0u32..4, chunks in 0u64..5, drops: bool, cut in 0usize..300) {
+        let chunk = 1 << chunk_log;
+        let (slots, first_slot) = (chunks * u64::from(chunk), 3 * u64::from(chunk));
+        let drops_bytes = if drops { units * 4 } else { 0 };
+        let cap = first_slot + slots;
+        let head = stream::Head { claims: 9, units, cap, first_slot, slots, drops_bytes, chunk, part: 1, parts: 2 };
+        let mut bytes = head.encode().to_vec();
+        bytes.resize(64 + (drops_bytes as usize).next_multiple_of(64), 0);
+        bytes.resize(bytes.len() + slots as usize * 16, 7);
+        let part = stream::Head::decode(&bytes).unwrap();
+        prop_assert_eq!((part.head, part.drops.len() as u64, part.slots.len() as u64), (head, drops_bytes, slots * 16));
+        prop_assert!(part.slots.iter().all(|&byte| byte == 7));
+        let cut = cut % bytes.len();
+        prop_assert_eq!(stream::Head::decode(&bytes[..cut]), Err(Malformed));
+        bytes.push(0);
+        prop_assert_eq!(stream::Head::decode(&bytes), Err(Malformed));
+    }
+
     #[test]
     fn launches_come_back(launch in launch()) {
         frame_again(&launch);
@@ -154,7 +189,7 @@ proptest! {
 /// A false count of four thousand million items ends where the bytes do.
 #[test]
 fn false_counts_allocate_nothing() {
-    let mut bytes = vec![0; 12];
+    let mut bytes = vec![0; 16];
     bytes.extend_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(message::Twin::decode(&mut Reader::new(&bytes)), Err(Malformed));
 }
