@@ -47,7 +47,7 @@ mod undo;
 mod value;
 mod violation;
 
-pub use claim::{Claim, Column, Field, FieldKind, Map, Pin, Shape};
+pub use claim::{Claim, Column, Field, FieldKind, Map, Pin, SLOT, Shape};
 pub use rule::{Rule, explain};
 pub use violation::{Report, Violation};
 

@@ -91,3 +91,52 @@ fn what_is_no_claim() {
     refused("/*nt:ctx prefix=nt_ base.a@1:8*/", "`base.a` is not aligned to its 8 bytes");
     refused("/*nt:ctx prefix=nt_ pin.a@0:8*/", "`pin.a@0:8` is no field of a claim");
 }
+
+#[test]
+fn a_claim_of_a_stream() {
+    let text = "/*nt:ctx prefix=nt_ base.ev@0:8 cap.ev@8:4 units.ev@12:4 cursor.ev@16:8 drops.ev@24:8 stride.ev=16 \
+                base.m@32:8 cap.m@40:8 stride.m=32*/";
+    let claim = Claim::parse(text, 0).expect("is a claim");
+    assert_eq!(claim.size, 48);
+    assert_eq!(claim.maps[0], Map { name: "ev".into(), shape: Shape::Slots });
+    assert!(claim.maps[0].is_stream() && !claim.maps[1].is_stream() && !claim.maps[0].is_table());
+    let kinds: Vec<_> = claim.fields.iter().map(|field| (field.kind, field.offset, field.size)).collect();
+    assert_eq!(
+        kinds,
+        [
+            (FieldKind::Base(0), 0, 8),
+            (FieldKind::Cap(0), 8, 4),
+            (FieldKind::Units(0), 12, 4),
+            (FieldKind::Cursor(0), 16, 8),
+            (FieldKind::Drops(0), 24, 8),
+            (FieldKind::Base(1), 32, 8),
+            (FieldKind::Cap(1), 40, 8),
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_stream() {
+    let stream = |old: &str, new: &str| {
+        let text =
+            "/*nt:ctx prefix=nt_ base.s@0:8 cap.s@8:4 units.s@12:4 cursor.s@16:8 drops.s@24:8 stride.s=16*/";
+        assert!(text.contains(old), "{old}");
+        text.replacen(old, new, 1)
+    };
+    refused(&stream("cap.s@8:4 ", ""), "map `s` has no `cap`");
+    refused(&stream("units.s@12:4 ", ""), "stream `s` has no `units`");
+    refused(&stream("cursor.s@16:8 ", ""), "stream `s` has no `cursor`");
+    refused(&stream("drops.s@24:8 ", ""), "stream `s` has no `drops`");
+    refused(&stream("cap.s@8:4", "cap.s@32:8"), "`cap.s` has 4 bytes, not 8");
+    refused(&stream("units.s@12:4", "units.s@32:8"), "`units.s` has 4 bytes, not 8");
+    refused(&stream("cursor.s@16:8", "cursor.s@16:4"), "`cursor.s` has 8 bytes, not 4");
+    refused(&stream("cursor.s@16:8", "cursor.s@20:8"), "`cursor.s` is not aligned to its 8 bytes");
+    refused(&stream("drops.s@24:8", "drops.s@16:8"), "two fields overlap at offset 16");
+    refused(&stream("stride.s=16", "stride.s=32"), "`s` is a stream, but has no stride of 16");
+    refused(&stream("stride.s=16", "columns.s=16"), "`16` is no shape of a map");
+    refused(&stream("stride.s=16", "columns.s=8,8"), "`s` is a stream, but has no stride of 16");
+    refused(&stream(" stride.s=16", ""), "map `s` has no `stride` and no `columns`");
+    refused(&stream("units.s", "units.@t"), "map `@t` has no `base`");
+    refused(&stream("units.s", "unit.s"), "`unit.s@12:4` is no field of a claim");
+    refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:4 stride.a=16*/", "`cap.a` has 8 bytes, not 4");
+}

@@ -181,8 +181,10 @@ impl<'w> Judge<'_, 'w> {
         let field = u32::try_from(offset).ok().and_then(|offset| self.site.claim.field_at(offset));
         // The low half of a number is a number; that of an address is nothing.
         let fits = |field: &Field| match field.kind {
-            FieldKind::Base(_) => width == field.size,
-            FieldKind::Zero | FieldKind::Launch | FieldKind::Cap(_) => width == field.size || width == 4,
+            FieldKind::Base(_) | FieldKind::Cursor(_) | FieldKind::Drops(_) => width == field.size,
+            FieldKind::Zero | FieldKind::Launch | FieldKind::Cap(_) | FieldKind::Units(_) => {
+                width == field.size || width == 4
+            }
         };
         let Some(field) = field.filter(fits) else {
             let end = offset + i64::from(width);

@@ -7,7 +7,7 @@
 use super::read::has_room;
 use super::{During, Judge};
 use crate::Rule;
-use crate::claim::Shape as MapShape;
+use crate::claim::{SLOT, Shape as MapShape};
 use crate::opcode::{Act, Form, Slot};
 use crate::span::{Instruction, Operand, Shape};
 use crate::value::{Content, Fact, Known, Linear, Unknown};
@@ -161,13 +161,19 @@ impl<'w> Judge<'_, 'w> {
                 .as_constant()
         };
         match shape {
-            MapShape::Packed { stride } => place(*stride, 0).is_some_and(|at| {
-                let stride = u64::from(*stride);
-                at < stride
-                    && bytes <= stride - at
-                    && at.is_multiple_of(bytes)
-                    && stride.is_multiple_of(bytes)
-            }),
+            MapShape::Packed { .. } | MapShape::Slots => {
+                let stride = match shape {
+                    MapShape::Packed { stride } => *stride,
+                    _ => SLOT,
+                };
+                place(stride, 0).is_some_and(|at| {
+                    let stride = u64::from(stride);
+                    at < stride
+                        && bytes <= stride - at
+                        && at.is_multiple_of(bytes)
+                        && stride.is_multiple_of(bytes)
+                })
+            }
             MapShape::Columns(columns) => columns.iter().any(|column| {
                 place(column.width, column.offset) == Some(0) && bytes == u64::from(column.width)
             }),
