@@ -5,7 +5,7 @@
 //! frame, so that a trace needs nothing else to be read.
 //!
 //! ```text
-//! { "schema": 2, "tool": "0.1.0", "probe": { "name": "block_sched", "hash": "9f…" }, "original": "51…",
+//! { "schema": 3, "tool": "0.1.0", "probe": { "name": "block_sched", "hash": "9f…" }, "original": "51…",
 //!   "target": "sm_90", "woven_bytes": 4711, "kernels": [ { "name": "fill_blocks", … } ], "refused": [] }
 //! ```
 //!
@@ -14,11 +14,14 @@
 
 mod check;
 mod convert;
+mod stream;
+
+pub use stream::{Code, Form, Lanes, Linear, Stream, Term, Told};
 
 use serde::{Deserialize, Serialize};
 
 /// Raised with every change of the structs here that an older reader would misread.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// A whole manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +81,8 @@ pub struct Kernel {
     pub constants: Vec<Constant>,
     /// Where something was put in.
     pub sites: Vec<Site>,
+    /// What the weaver has relied on of a launch, by name: a launch that is otherwise must not be of this kernel.
+    pub assumes: Vec<String>,
     /// Up to where the records are exact.
     pub limits: Limits,
     /// What the kernel took before, if an assembler was asked.
@@ -95,7 +100,7 @@ pub struct Param {
     pub size: u32,
 }
 
-/// The parameter that is appended: a block of 8-byte words.
+/// The parameter that is appended: a block of words.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Context {
     /// Bytes; a multiple of 8.
@@ -107,8 +112,10 @@ pub struct Context {
 /// A word of the context block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextSlot {
-    /// Bytes into the block; a multiple of 8.
+    /// Bytes into the block; a multiple of the size.
     pub offset: u32,
+    /// Bytes it takes: 4 or 8.
+    pub size: u32,
     /// What to put there.
     #[serde(flatten)]
     pub fill: Fill,
@@ -125,9 +132,24 @@ pub enum Fill {
         /// Index into [`Kernel::maps`] and, counted on behind them, [`Kernel::tables`].
         map: u32,
     },
-    /// How many units that part has room for.
+    /// How many units that part has room for; of a stream, slots.
     Capacity {
         /// As of [`Fill::Base`].
+        map: u32,
+    },
+    /// The device address of a word of 8 bytes that counts the chunks that were claimed of a stream.
+    Cursor {
+        /// Index into [`Kernel::maps`].
+        map: u32,
+    },
+    /// The device address of words of 4 bytes, one a unit, that count the events that a stream had no room for.
+    Drops {
+        /// As of [`Fill::Cursor`].
+        map: u32,
+    },
+    /// How many units the launch has.
+    Units {
+        /// As of [`Fill::Cursor`].
         map: u32,
     },
     /// The number of the launch, counted a process from 0.
@@ -151,6 +173,8 @@ pub struct Map {
     pub presence: Presence,
     /// What a reader shows.
     pub columns: Vec<Column>,
+    /// Of a stream, how its events lie; `None` of a map with a record a unit.
+    pub stream: Option<Stream>,
 }
 
 /// Where an aggregation's cells lie: those of unit `n` from `n·stride` on, 8 bytes each.
@@ -298,6 +322,8 @@ pub enum Presence {
         /// See [`Field::offset`].
         offset: u32,
     },
+    /// Of events with fields a lane: the mask of the lanes, 4 bytes from the eighth on, is never 0.
+    Mask,
 }
 
 /// What a reader shows.
@@ -366,7 +392,7 @@ pub struct Resources {
 /// Why bytes are no manifest that this version reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No JSON, or not of this shape: `{"schema": 2`.
+    /// No JSON, or not of this shape: `{"schema": 3`.
     #[error("not a manifest: {0}")]
     Json(String),
     /// Another version wrote it: `{"schema": 99, …}`.

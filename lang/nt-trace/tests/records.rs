@@ -26,6 +26,7 @@ fn block_sched() -> Map {
             column("elapsed", Type::U64, Source::Field(1)),
             column("cu", Type::U32, Source::Field(2)),
         ],
+        stream: None,
     }
 }
 
@@ -85,6 +86,7 @@ fn columns_of_every_type() {
         fields,
         presence,
         columns,
+        stream: None,
     };
 
     let (capacity, units) = (16u32, 10u64);
@@ -147,6 +149,7 @@ fn columns_are_wider_than_what_is_stored() {
             column("y", Type::F64, Source::Field(1)),
             column("flag", Type::U8, Source::Field(2)),
         ],
+        stream: None,
     };
     let mut data = [0; 16];
     data[0] = 0xfe;

@@ -10,6 +10,7 @@ pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
     let params = woven.params.iter().map(|p| ntm::Param { offset: p.offset, size: p.size });
     let slots = woven.slots.iter().map(|slot| ntm::ContextSlot {
         offset: slot.offset,
+        size: 8,
         fill: match slot.fill {
             Fill::Zero => ntm::Fill::Zero,
             Fill::Base(map) => ntm::Fill::Base { map },
@@ -46,6 +47,7 @@ pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
             .map(|c| ntm::Constant { symbol: c.symbol.clone(), size: c.size })
             .collect(),
         sites: woven.sites.iter().map(site).collect(),
+        assumes: Vec::new(),
         limits,
         before: None,
         after: None,

@@ -3,26 +3,48 @@
 //! After this the reader of traces may take a field's bytes without asking again; what it cannot check here is the
 //! length of the data, which each data frame brings.
 
+use nt_ir::launch::Conditions;
 use std::collections::BTreeSet;
 
-use super::{Fill, Kernel, KeyKind, Map, Presence, Source, Table, Type, Unit};
+use super::{Fill, Kernel, KeyKind, Map, Presence, Source, Stream, Table, Type, Unit};
+
+mod stream;
 
 /// Checks one kernel; the error says what is wrong with which.
 pub(super) fn kernel(kernel: &Kernel) -> Result<(), String> {
     let name = &kernel.name;
     let size = kernel.context.size;
     for slot in &kernel.context.slots {
-        if slot.offset % 8 != 0 || size.checked_sub(slot.offset).is_none_or(|rest| rest < 8) {
-            return Err(format!("kernel `{name}`: slot at {} of a context of {size} bytes", slot.offset));
+        let inside = slot.offset.checked_add(slot.size).is_some_and(|end| end <= size);
+        if !matches!(slot.size, 4 | 8) || !slot.offset.is_multiple_of(slot.size) || !inside {
+            let (at, bytes) = (slot.offset, slot.size);
+            return Err(format!(
+                "kernel `{name}`: slot of {bytes} bytes at {at} of a context of {size} bytes"
+            ));
         }
-        if let Fill::Base { map } | Fill::Capacity { map } = slot.fill
-            && map as usize >= kernel.maps.len() + kernel.tables.len()
-        {
-            let all = kernel.maps.len() + kernel.tables.len();
-            return Err(format!("kernel `{name}`: the context names map {map} of {all}"));
+        match slot.fill {
+            Fill::Zero | Fill::Launch => {}
+            Fill::Base { map } | Fill::Capacity { map } => {
+                let all = kernel.maps.len() + kernel.tables.len();
+                if map as usize >= all {
+                    return Err(format!("kernel `{name}`: the context names map {map} of {all}"));
+                }
+            }
+            Fill::Cursor { map } | Fill::Drops { map } | Fill::Units { map } => {
+                if kernel.maps.get(map as usize).is_none_or(|map| map.stream.is_none()) {
+                    return Err(format!("kernel `{name}`: the context names map {map}, which is no stream"));
+                }
+            }
         }
     }
-    kernel.maps.iter().try_for_each(|map| self::map(map).map_err(|e| format!("map `{}`: {e}", map.name)))?;
+    if let Some(unknown) = kernel.assumes.iter().find(|name| Conditions::from_name(name).is_none()) {
+        return Err(format!("kernel `{name}`: it assumes `{unknown}`, which this version does not know"));
+    }
+    let check = |m: &Map| {
+        map(m)?;
+        m.stream.as_ref().map_or(Ok(()), |s| stream::stream(kernel, m, s))
+    };
+    kernel.maps.iter().try_for_each(|m| check(m).map_err(|e| format!("map `{}`: {e}", m.name)))?;
     let check = |t: &Table| table(t).map_err(|e| format!("table `@{}`: {e}", t.name));
     kernel.tables.iter().try_for_each(check)
 }
@@ -71,14 +93,16 @@ fn map(map: &Map) -> Result<(), String> {
         _ => Err(format!("{what} of {size} bytes at {offset} in a record of {}", map.stride)),
     };
     let mut names = BTreeSet::new();
-    for field in &map.fields {
+    for (index, field) in (0u32..).zip(&map.fields) {
         if field.size != field.ty.size() {
             return Err(format!("field `{}`: {} bytes for a {}", field.name, field.size, field.ty.word()));
         }
         if !names.insert(&field.name) {
             return Err(format!("two fields `{}`", field.name));
         }
-        inside(&format!("field `{}`", field.name), field.offset, field.size)?;
+        if !map.stream.as_ref().is_some_and(|stream| stream.is_elsewhere(index)) {
+            inside(&format!("field `{}`", field.name), field.offset, field.size)?;
+        }
     }
     match map.presence {
         Presence::Byte { offset } => inside("the byte that tells presence", offset, 1)?,
@@ -86,6 +110,10 @@ fn map(map: &Map) -> Result<(), String> {
             Some(field) if bit < field.size * 8 => {}
             _ => return Err(format!("bit {bit} of field {field} is to tell presence")),
         },
+        Presence::Mask if map.stream.as_ref().is_some_and(Stream::has_lanes) => {}
+        Presence::Mask => {
+            return Err("a mask is to tell presence, and no field has a value a lane".to_owned());
+        }
     }
     for column in &map.columns {
         let of = |index: u32| {

@@ -2,12 +2,14 @@
 //!
 //! Every crate keeps its types; this is where a new variant of one must be given a word in the files.
 
+use nt_ir::launch::Conditions;
+use nt_ir::layout::SLOT;
 use nt_ir::{layout, program};
 use nt_wire::message;
 
 use super::{
-    Column, Constant, Context, ContextSlot, Field, Fill, Func, Kernel, Key, KeyKind, Map, Param, Pin,
-    Presence, Source, Table, Type, Unit,
+    Code, Column, Constant, Context, ContextSlot, Field, Fill, Func, Kernel, Key, KeyKind, Map, Param, Pin,
+    Presence, Source, Stream, Table, Type, Unit,
 };
 
 macro_rules! same_variants {
@@ -82,13 +84,14 @@ impl Unit {
 }
 
 impl Map {
-    /// What a manifest says of a map of the IR that was laid out.
+    /// What a manifest says of a map of the IR that was laid out; of a stream, [`Stream::of`] says the rest.
     pub fn of(map: &program::Map, layout: &layout::Layout) -> Map {
         let fields = map.fields.iter().zip(&layout.slots).map(|(field, slot)| Field {
             name: field.name.clone(),
             ty: field.ty.into(),
             offset: slot.offset,
-            size: slot.size,
+            // Fields that are not in a record of their own have no place in the layout.
+            size: layout::size(field.ty),
         });
         let columns = map.columns.iter().map(|column| Column {
             name: column.name.clone(),
@@ -107,8 +110,10 @@ impl Map {
             presence: match layout.presence {
                 layout::Presence::Bit { field, bit } => Presence::Bit { field, bit },
                 layout::Presence::Byte(slot) => Presence::Byte { offset: slot.offset },
+                layout::Presence::Mask => Presence::Mask,
             },
             columns: columns.collect(),
+            stream: None,
         }
     }
 }
@@ -143,7 +148,29 @@ impl Table {
     }
 }
 
+impl Stream {
+    /// What a manifest says of a stream of the IR that a weaver has given chunks of `chunk` slots and these codes, and
+    /// that is to get so many bytes a launch.
+    pub fn of(
+        map: &program::Map,
+        layout: layout::StreamLayout,
+        chunk: u32,
+        bytes: u64,
+        codes: Vec<Code>,
+    ) -> Stream {
+        let lanes = (0u32..).zip(&map.fields).filter(|(_, field)| field.lanes).map(|(index, _)| index);
+        let header = layout.header_slots;
+        Stream { chunk, header, bytes, lanes: lanes.collect(), told: map.told.clone(), codes }
+    }
+}
+
 impl Kernel {
+    /// What the weaver has relied on of a launch.
+    pub fn conditions(&self) -> Conditions {
+        let known = self.assumes.iter().filter_map(|name| Conditions::from_name(name));
+        known.fold(Conditions::NONE, Conditions::union)
+    }
+
     /// The answer to a hook that needs this kernel: all but the woven module itself, whose size is `size`. `entry` is
     /// [`super::Manifest::entry`] of this kernel.
     pub fn twin(&self, size: u64, entry: Vec<u8>) -> message::Twin {
@@ -155,6 +182,8 @@ impl Kernel {
             maps: self.maps.iter().map(Into::into).chain(self.tables.iter().map(Into::into)).collect(),
             pins: self.pins.iter().cloned().map(Into::into).collect(),
             constants: self.constants.iter().cloned().map(Into::into).collect(),
+            assumes: self.conditions().bits(),
+            wants_params: self.maps.iter().filter_map(|map| map.stream.as_ref()).any(Stream::wants_params),
             manifest: entry,
         }
     }
@@ -179,21 +208,32 @@ impl From<ContextSlot> for message::Slot {
             Fill::Zero => message::Fill::Zero,
             Fill::Base { map } => message::Fill::Base(map),
             Fill::Capacity { map } => message::Fill::Capacity(map),
+            Fill::Cursor { map } => message::Fill::Cursor(map),
+            Fill::Drops { map } => message::Fill::Drops(map),
+            Fill::Units { map } => message::Fill::Units(map),
             Fill::Launch => message::Fill::Launch,
         };
-        message::Slot { offset: slot.offset, fill }
+        message::Slot { offset: slot.offset, size: slot.size, fill }
     }
 }
 
 impl From<&Map> for message::MapShape {
     fn from(map: &Map) -> Self {
-        message::MapShape { unit: map.unit.into(), stride: map.stride, persistent: false }
+        let unit = map.unit.into();
+        match &map.stream {
+            &None => message::MapShape { unit, stride: map.stride, persistent: false, stream: None },
+            &Some(Stream { chunk, bytes, .. }) => {
+                let stream = Some(message::StreamShape { chunk, bytes });
+                message::MapShape { unit, stride: SLOT, persistent: false, stream }
+            }
+        }
     }
 }
 
 impl From<&Table> for message::MapShape {
     fn from(table: &Table) -> Self {
-        message::MapShape { unit: table.unit.into(), stride: table.stride, persistent: table.persistent }
+        let (unit, stride, persistent) = (table.unit.into(), table.stride, table.persistent);
+        message::MapShape { unit, stride, persistent, stream: None }
     }
 }
 

@@ -109,6 +109,8 @@ impl<'b> Records<'b> {
         let presence = match map.presence {
             Presence::Bit { field: index, .. } => Load { mask: flag(index), ..field(index)? },
             Presence::Byte { offset } => load(offset, 1, Type::U8),
+            // Events of streams alone have one, and are read otherwise.
+            Presence::Mask => return Err(mismatch),
         };
         let value = |index: u32| Ok(Load { mask: !flag(index), ..field(index)? });
         let mut columns = Vec::with_capacity(map.columns.len());

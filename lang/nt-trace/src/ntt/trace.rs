@@ -244,7 +244,7 @@ impl<'b> Trace<'b> {
                     return stray;
                 };
                 let kernel = Rc::clone(kernel);
-                self.launches.insert(launch.number, (Rc::clone(&kernel), launch));
+                self.launches.insert(launch.number, (Rc::clone(&kernel), launch.clone()));
                 if self.launches.len() > Self::LAUNCHES {
                     self.launches.pop_first();
                 }
@@ -260,7 +260,7 @@ impl<'b> Trace<'b> {
             (self.kernels.get(&fixed.kernel)?, None)
         } else {
             let (kernel, launch) = self.launches.get(&fixed.launch)?;
-            (kernel, Some(*launch))
+            (kernel, Some(launch.clone()))
         };
         if kernel.id != fixed.kernel {
             return None;
@@ -270,9 +270,11 @@ impl<'b> Trace<'b> {
         let Some(index) = index.checked_sub(kernel.maps().len()) else {
             return Some(Event::Batch(Batch { at, kernel, launch: launch?, index, units, capacity, data }));
         };
-        let persistent = kernel.tables().get(index)?.persistent;
+        if kernel.tables().get(index)?.persistent != launch.is_none() {
+            return None;
+        }
         let batch = CellBatch { at, kernel, launch, device, index, units, capacity, data };
-        (persistent == launch.is_none()).then_some(Event::Cells(batch))
+        Some(Event::Cells(batch))
     }
 }
 

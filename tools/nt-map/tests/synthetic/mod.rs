@@ -26,6 +26,7 @@ pub fn block_sched() -> Map {
             column("elapsed", Type::U64, Source::Field(1)),
             column("cu", Type::U32, Source::Field(2)),
         ],
+        stream: None,
     }
 }
 
@@ -51,6 +52,7 @@ pub fn values() -> Map {
             column("delta", Type::S64, 2),
             column("odd", Type::Bool, 3),
         ],
+        stream: None,
     }
 }
 
