@@ -5,15 +5,20 @@
 //! * Each value of a probe is defined once, before its uses, and has the type that its operation gives; arithmetic is on 32
 //!   or 64 bits, constants are in the form of their type.
 //! * Guards and the predicate are `bool` and stand on effects alone. A save gives every field, ascending, with its type.
-//! * A value that is called uniform is made of uniform ones; what a warp or block probe saves is uniform.
+//! * A value that is called uniform is made of uniform ones; what a warp or block probe saves is uniform, but for
+//!   `lanes<T>` fields.
+//! * `lanes<T>` fields stand in streams, whose events fit a chunk; a field that the code of an event tells is saved from what
+//!   is known when a kernel is woven.
 //! * A probe's unit is that of the maps it saves to; block probes have no state.
 //! * A table's cell is told by sites and at most one key that is not; what a warp probe adds is the same in all lanes.
 //!
 //! Promise: after a check without errors, ids and operands may be used as indices freely.
 
+mod maps;
+
 use crate::program::{
-    BinaryOp, Builtin, CompareOp, Func, Inst, Key, Map, Op, Operand, Probe, Program, Source, StateId,
-    TableId, Tracepoint, Type, UnaryOp, Unit, Value, ValueId,
+    BinaryOp, Builtin, CompareOp, Func, Inst, Key, Op, Operand, Probe, Program, StateId, TableId, Tracepoint,
+    Type, UnaryOp, Unit, Value, ValueId,
 };
 use nt_diag::{Diagnostic, Found, Span};
 use std::collections::BTreeSet;
@@ -74,53 +79,6 @@ impl Checker<'_> {
             }
             if state.ty.canonical(state.init) != state.init {
                 self.wrong(state.span, format!("the initial value of `{}` is not of its type", state.name));
-            }
-        }
-    }
-
-    fn maps(&mut self) {
-        let mut names = BTreeSet::new();
-        for map in &self.program.maps {
-            if !is_name(&map.name) || !names.insert(&map.name) {
-                self.wrong(map.span, format!("map `{}` has no name of its own", map.name));
-            }
-            self.fields(map);
-        }
-    }
-
-    fn fields(&mut self, map: &Map) {
-        let mut names = BTreeSet::new();
-        for field in &map.fields {
-            if !is_name(&field.name) || !names.insert(&field.name) {
-                self.wrong(
-                    map.span,
-                    format!("field `{}` of map `{}` has no name of its own", field.name, map.name),
-                );
-            }
-        }
-        if map.fields.len() > FIELDS {
-            self.wrong(map.span, format!("map `{}` has more than {FIELDS} fields", map.name));
-        }
-        if map.fields.is_empty() {
-            self.wrong(map.span, format!("map `{}` has no fields", map.name));
-        }
-        let mut names = BTreeSet::new();
-        for column in &map.columns {
-            if !is_name(&column.name) || !names.insert(&column.name) {
-                self.wrong(
-                    map.span,
-                    format!("column `{}` of map `{}` has no name of its own", column.name, map.name),
-                );
-            }
-            let (first, second) = match column.source {
-                Source::Field(field) => (field, field),
-                Source::Difference(end, length) => (end, length),
-            };
-            let sources = [first, second].map(|index| map.fields.get(index as usize).map(|field| field.ty));
-            if !sources.into_iter().all(|ty| ty.is_some_and(|ty| widens(ty, column.ty))) {
-                let message =
-                    format!("column `{}` of map `{}` is not a field, widened", column.name, map.name);
-                self.wrong(map.span, message);
             }
         }
     }
@@ -200,6 +158,7 @@ impl Checker<'_> {
         if let Some(id) = defined.iter().position(|defined| !defined) {
             self.wrong(probe.span, format!("value %{id} is never defined"));
         }
+        self.saves_of_told(probe);
         if let Some(predicate) = probe.predicate
             && probe.values.get(predicate.0 as usize).is_none_or(|value| value.ty != Type::Bool)
         {
@@ -273,36 +232,7 @@ impl Checker<'_> {
                     self.wrong(inst.span, "a state is assigned what is not of its type, or in a block probe");
                 }
             }
-            Op::Save { map, values } => {
-                let Some(map) = self.program.maps.get(map.0 as usize) else {
-                    return self.wrong(inst.span, "a save into no map");
-                };
-                if map.unit != probe.unit {
-                    let (of, by) = (map.unit.word(), probe.unit.word());
-                    self.wrong(inst.span, format!("map `{}` is per {of}, the probe runs per {by}", map.name));
-                }
-                let ascending = values.iter().map(|(field, _)| *field).eq(0..map.fields.len() as u32);
-                if !ascending {
-                    return self.wrong(
-                        inst.span,
-                        format!("a save into `{}` does not give each field once", map.name),
-                    );
-                }
-                for ((_, id), field) in values.iter().zip(&map.fields) {
-                    if value(*id).ty != field.ty {
-                        let message = format!(
-                            "field `{}` of `{}` is not {}",
-                            field.name,
-                            map.name,
-                            value(*id).ty.word()
-                        );
-                        self.wrong(inst.span, message);
-                    }
-                    if probe.unit != Unit::Thread && !value(*id).uniform {
-                        self.wrong(inst.span, format!("field `{}` is saved from what varies", field.name));
-                    }
-                }
-            }
+            Op::Save { map, values } => self.save(probe, inst, *map, values),
             Op::Aggregate { table, value: added } => self.aggregate(probe, inst, *table, added.map(value)),
             _ => {}
         }
@@ -333,12 +263,6 @@ impl Checker<'_> {
             );
         }
     }
-}
-
-/// Can a reader show a field of type `from` in a column of type `to`?
-fn widens(from: Type, to: Type) -> bool {
-    let integers = from.is_integer() && to.is_integer();
-    from == to || (integers && from.bits() <= to.bits() && (to.is_signed() || !from.is_signed()))
 }
 
 /// The word of an operation, for messages.

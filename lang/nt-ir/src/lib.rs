@@ -14,6 +14,8 @@ pub mod check;
 pub mod close;
 pub mod eval;
 mod glob;
+mod known;
+pub mod launch;
 pub mod layout;
 pub mod passes;
 pub mod program;

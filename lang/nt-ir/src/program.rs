@@ -45,6 +45,21 @@ pub struct Program {
     pub probes: Vec<Probe>,
     /// Up to where the program is exact; a pass that relies on a limit states it here.
     pub limits: Vec<Limit>,
+    /// What the program says of its own run.
+    pub config: Config,
+}
+
+/// What `config { … }` says of the maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// Bytes of a stream, for each launch and each map that is one.
+    pub stream: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { stream: 64 << 20 }
+    }
 }
 
 /// A condition under which results are exact. The manifest states it, readers check it.
@@ -83,15 +98,20 @@ pub struct TableId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub u32);
 
-/// A record map without a capacity: one record a unit, the last save stands.
+/// A map of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
     /// Its name in the program.
     pub name: String,
-    /// Whose slot a record is.
+    /// Whose slot a record is; of a stream, always the warp.
     pub unit: Unit,
-    /// What is stored, in declaration order; the layout (`layout.rs`) orders them in memory.
+    /// How many records there is room for, and what a full map does.
+    pub kind: MapKind,
+    /// What is saved, in declaration order; the layout (`layout.rs`) orders them in memory.
     pub fields: Vec<Field>,
+    /// Of a map with `lanes<T>` fields, the fields whose value is known of each save when a kernel is woven, ascending: the
+    /// code of an event tells them, and they are not stored. A pass finds them.
+    pub told: Vec<u32>,
     /// What a reader shows, in declaration order. Right after lowering there is one a field; passes may store less
     /// and let the reader derive the rest.
     pub columns: Vec<Column>,
@@ -99,13 +119,55 @@ pub struct Map {
     pub span: Span,
 }
 
-/// One stored field of a record.
+impl Map {
+    /// Has it a field that holds a value of each lane?
+    pub fn has_lanes(&self) -> bool {
+        self.fields.iter().any(|field| field.lanes)
+    }
+
+    /// The field that an event's base is of: the first `lanes<ptr>`.
+    pub fn base_field(&self) -> Option<u32> {
+        (0..)
+            .zip(&self.fields)
+            .find(|(_, field)| field.lanes && field.ty == Type::Ptr)
+            .map(|(index, _)| index)
+    }
+}
+
+/// How many records a map has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MapKind {
+    /// `array<U>`: one a unit, the last save stands.
+    Array,
+    /// `array<U>[CAP]`: so many a unit.
+    Slots {
+        /// CAP.
+        capacity: u32,
+        /// What a full one does.
+        policy: Policy,
+    },
+    /// `stream<warp>`: chunks of one buffer a launch, claimed as they are needed; a full one drops.
+    Stream,
+}
+
+/// What a full array with a capacity does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Policy {
+    /// Keeps the first records.
+    Drop,
+    /// Keeps the newest.
+    Wrap,
+}
+
+/// One field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     /// Its name, unique in the map.
     pub name: String,
     /// Its type in memory.
     pub ty: Type,
+    /// `lanes<T>`: a value of each active lane rather than one of the elected lane. In streams alone.
+    pub lanes: bool,
 }
 
 /// One column that a reader shows.
@@ -218,6 +280,11 @@ pub enum Tracepoint {
         glob: String,
         /// Where the body stands.
         placement: Placement,
+    },
+    /// `bb:entry`, `bb:loop`: basic blocks.
+    Block {
+        /// Only those that a backward branch enters, so once a round.
+        looped: bool,
     },
 }
 

@@ -4,7 +4,8 @@
 //! use the same words, so nothing else spells them.
 
 use crate::program::{
-    BinaryOp, Builtin, CompareOp, Func, Operand, Part, Placement, SiteKey, SiteValue, Type, UnaryOp, Unit,
+    BinaryOp, Builtin, CompareOp, Func, Operand, Part, Placement, Policy, SiteKey, SiteValue, Type, UnaryOp,
+    Unit,
 };
 
 /// Gives an enum `word`, `from_word` and the list of all its members from one table.
@@ -114,6 +115,11 @@ words! { Builtin {
 words! { Func {
     Func::Count => Func::Count, "count";
     Func::Sum => Func::Sum, "sum";
+}}
+
+words! { Policy {
+    Policy::Drop => Policy::Drop, "drop";
+    Policy::Wrap => Policy::Wrap, "wrap";
 }}
 
 words! { Placement {

@@ -12,7 +12,9 @@
 
 use crate::checked::{self, Expr, Kind, LetId, Stmt};
 use nt_diag::{Diagnostic, Found, Span};
-use nt_ir::program::{BinaryOp, Inst, MapId, Op, Probe, Program, Type, UnaryOp, Unit, Value, ValueId};
+use nt_ir::program::{
+    BinaryOp, Config, Inst, MapId, Op, Probe, Program, Type, UnaryOp, Unit, Value, ValueId,
+};
 
 /// The instructions that a probe may have before any pass: far more than a kernel bears at a site, and few enough for the
 /// passes, some of which look at each pair.
@@ -28,6 +30,7 @@ pub(crate) fn lower(program: &checked::Program, name: &str, found: &mut Found) -
         tables: program.tables.clone(),
         probes: program.probes.iter().map(|probe| lower_probe(probe, &varying)).collect(),
         limits: Vec::new(),
+        config: Config::default(),
     };
     for probe in lowered.probes.iter().filter(|probe| probe.code.len() > INSTRUCTIONS) {
         let message = format!("a probe of {} instructions, of at most {INSTRUCTIONS}", probe.code.len());

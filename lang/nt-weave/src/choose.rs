@@ -17,7 +17,7 @@ use crate::pins::Pins;
 use crate::sites::Point;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
-use nt_ir::program::{Placement, Program, Tracepoint};
+use nt_ir::program::{MapKind, Placement, Program, Tracepoint};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::{Kind, Module};
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,10 +90,19 @@ pub(crate) fn program(program: &Program) -> Result<(), Refused> {
                 | Tracepoint::Ptx { placement: Placement::After, .. }
         )
     };
-    if !program.probes.iter().flat_map(|probe| &probe.points).any(behind) {
+    let points = || program.probes.iter().flat_map(|probe| &probe.points);
+    let what = if points().any(behind) {
+        "probes behind instructions (`:after`)"
+    } else if points().any(|point| matches!(point, Tracepoint::Block { .. })) {
+        "probes basic blocks (`bb:`)"
+    } else if program.maps.iter().any(|map| map.kind == MapKind::Stream) {
+        "saves to a stream (`stream<warp>`)"
+    } else if program.maps.iter().any(|map| map.kind != MapKind::Array) {
+        "saves to an array with a capacity (`array<warp>[N]`)"
+    } else {
         return Ok(());
-    }
-    let message = format!("`{}` probes behind instructions (`:after`), which is not woven yet", program.name);
+    };
+    let message = format!("`{}` {what}, which is not woven yet", program.name);
     Err(Box::new(Diagnostic::error("not-yet", Span::at(0), message)))
 }
 
@@ -116,7 +125,7 @@ pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: us
                     point.exit = true;
                     point.wanted.push(Wanted::Exit);
                 }
-                Tracepoint::KernelExit { .. } => {}
+                Tracepoint::KernelExit { .. } | Tracepoint::Block { .. } => {}
                 Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => {
                     point.wanted.push(Wanted::Point(tracepoint));
                 }

@@ -216,7 +216,10 @@ impl<'a, 's> Matcher<'a, 's> {
                     None => return Ok(None),
                 }
             }
-            Wanted::Exit | Wanted::Point(Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. }) => {
+            Wanted::Exit
+            | Wanted::Point(
+                Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. } | Tracepoint::Block { .. },
+            ) => {
                 return Ok(None);
             }
         };

@@ -76,6 +76,7 @@ pub fn map(probed: &Probed, job: &Job, ran: &Ran, name: &str) -> Result<Records,
                 is_there
             }
             Presence::Byte(slot) => read(slot, unit) == 1,
+            Presence::Mask => return Err(format!("`{name}` is a stream")),
         };
         if unit >= segment.units {
             if is_there || fields.iter().any(|&field| field != 0) {

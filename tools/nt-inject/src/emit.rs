@@ -89,6 +89,7 @@ fn layout(map: &UsedMap) -> String {
             write!(out, ", written if bit {bit} of {field} is set")
         }
         Presence::Byte(slot) => write!(out, ", written if the byte @{} is 1", slot.offset),
+        Presence::Mask => write!(out, ", written if the mask @{} is not 0", nt_ir::layout::MASK.offset),
     };
     out
 }

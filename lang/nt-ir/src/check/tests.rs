@@ -8,6 +8,7 @@ fn errors(body: &str) -> String {
     let text = format!(
         "program \"t\" map m: array<warp> {{ a: u64, b: u32 }} map t: array<thread> {{ a: u64 }}
          table @s: sum u64 [block, line] table @c: count u64 [] table @t: count u64 [thread]
+         map e: stream<warp> {{ site: u32 told, at: u64, l: lanes<u32> }}
          state s: u64 = 0 state v: u32 = 0
          probe thread kernel:entry {{ %0: u32 uniform = cu state v = %0 }}
          probe warp kernel:exit {{ {body} }}"
@@ -74,6 +75,21 @@ fn what_varies_does_not_leave_a_warp_probe() {
 }
 
 #[test]
+fn events() {
+    let lane = "%0: u32 = lane %1: u64 uniform = clock %2: u32 uniform = site line";
+    refuses(&format!("{lane} save e(site = %2, at = %1, l = %0)"), "");
+    refuses(
+        &format!("{lane} %3: u32 uniform = cu save e(site = %3, at = %1, l = %0)"),
+        "a told field is saved from what is not known when a kernel is woven",
+    );
+    refuses(
+        &format!("{lane} %3: u64 = cast %0 save e(site = %2, at = %3, l = %0)"),
+        "field `at` is saved from what varies",
+    );
+    refuses(&format!("{lane} save e(site = %2, at = %1, l = %1)"), "field `l` of `e` is not u64");
+}
+
+#[test]
 fn sums() {
     refuses("%0: u64 uniform = clock sum @s(%0) count @c", "");
     refuses("%0: u32 uniform = cu sum @s(%0)", "`@s` is added what is not of its type");
@@ -101,6 +117,27 @@ fn declarations() {
         "map m: array<warp> { a: u8, a: u8 }",
         "field `a` of map `m` has no name of its own; column `a` of map `m` has no name of its own",
     );
+    refuses("map m: stream<thread> { a: u8 }", "the stream `m` is not of warps");
+    refuses("map m: array<warp>[0] drop { a: u8 }", "`m` has room for 0 a warp");
+    refuses("map m: array<block>[4] drop { a: u8 }", "`m` has room for 4 a block");
+    refuses("map m: array<warp>[4] drop { a: u8 }", "");
+    refuses("map m: array<warp> { a: lanes<u8> }", "`m` has values of each lane and is no stream");
+    // One slot, and 16 for each list of 64-bit values: three fit a chunk of 64, four do not.
+    refuses("map m: stream<warp> { a: lanes<u64>, b: lanes<u64>, c: lanes<u64> }", "");
+    refuses(
+        "map m: stream<warp> { a: lanes<u64>, b: lanes<u64>, c: lanes<u64>, d: lanes<u64> }",
+        "an event of `m` may not fit a chunk",
+    );
+    refuses("map m: stream<warp> { a: u8 told }", "the code of an event of `m` does not tell its fields");
+    refuses(
+        "map m: stream<warp> { a: lanes<u8> told }",
+        "the code of an event of `m` does not tell its fields",
+    );
+    refuses(
+        "map m: stream<warp> { a: lanes<u8>, b: u8 } show { a: u8 = b - a }",
+        "column `a` of map `m` is not a field, widened",
+    );
+    refuses("config stream 0", "a stream of 0 bytes");
     refuses("table @x: count u64 [] table @x: count u64 []", "table `@x` has no name of its own");
     refuses("table @x: count s64 []", "the cells of `@x` are not of 64 bits, or of a sign");
     refuses("table @x: sum u32 []", "the cells of `@x` are not of 64 bits, or of a sign");

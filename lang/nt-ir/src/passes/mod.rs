@@ -8,6 +8,7 @@
 //! | `narrow_clocks` | keeps clock differences in 32 bits, up to a limit that the program then states |
 //! | `narrow_fields` | stores 32 bits of fields whose upper half is never set |
 //! | `narrow_values` | computes and keeps 32 bits where no more are used |
+//! | `tell_fields` | finds the fields of events that the code of an event tells |
 //!
 //! `narrow_clocks` looks for reads of a state that are shared by all their uses, so `cse` comes before it; it only cuts
 //! and widens, and leaves the gain to `narrow_values`; what that leaves over, the second round of the first three takes.
@@ -20,6 +21,7 @@ mod narrow_clocks;
 mod narrow_fields;
 mod narrow_values;
 mod presence;
+mod tell_fields;
 
 use crate::check::check;
 use crate::layout::{Layout, lay_out};
@@ -64,6 +66,7 @@ const PASSES: &[Pass] = &[
     ("fold", fold::run),
     ("cse", cse::run),
     ("dead", dead::run),
+    ("tell_fields", tell_fields::run),
 ];
 
 /// Makes a program ready for a back end.
@@ -84,6 +87,8 @@ pub fn prepare_watched(
     watch: &mut dyn FnMut(&'static str, &Program),
 ) -> Result<Prepared, Broken> {
     hold("input", &program)?;
+    // What the passes change may be told by a code no longer; the last of them finds out anew.
+    program.maps.iter_mut().for_each(|map| map.told.clear());
     watch("input", &program);
     for (name, run) in PASSES {
         if options.wide && *name == "narrow_clocks" {

@@ -128,7 +128,8 @@ fn is_set_at_entry(program: &Program, state: StateId) -> bool {
 
 /// The column for a saved state: which other field tells it, the same in every save of the map.
 fn derive_plan(program: &Program, map: MapId, field: u32, state: StateId) -> Option<Derived> {
-    let columns = &program.maps[map.0 as usize].columns;
+    let declared = &program.maps[map.0 as usize];
+    let columns = &declared.columns;
     let own = columns.iter().filter(|column| match column.source {
         Source::Field(index) => index == field,
         Source::Difference(a, b) => a == field || b == field,
@@ -137,8 +138,10 @@ fn derive_plan(program: &Program, map: MapId, field: u32, state: StateId) -> Opt
     {
         return None;
     }
-    let fields = program.maps[map.0 as usize].fields.len() as u32;
-    let forms = (0..fields).filter(|partner| *partner != field).flat_map(|partner| {
+    // A column is derived of values that a record has one of.
+    let scalar = |field: u32| declared.fields.get(field as usize).is_some_and(|field| !field.lanes);
+    let partners = (0..declared.fields.len() as u32).filter(|partner| *partner != field && scalar(*partner));
+    let forms = partners.filter(|_| scalar(field)).flat_map(|partner| {
         // The difference is preferred: it is stored in 32 bits.
         [false, true].map(|partner_is_clock| Derived { map, field, partner, partner_is_clock })
     });

@@ -22,7 +22,9 @@ pub(super) fn run(program: &mut Program) {
 
 fn narrow(program: &mut Program, map: MapId, field: usize) {
     let declared = &program.maps[map.0 as usize].fields[field];
-    if declared.ty.bits() != 64 || !declared.ty.is_integer() {
+    // An event's base is of a `lanes<ptr>`, and stays so.
+    let is_base = declared.lanes && declared.ty == Type::Ptr;
+    if declared.ty.bits() != 64 || !declared.ty.is_integer() || is_base {
         return;
     }
     // A signed field is not widened into an unsigned column.

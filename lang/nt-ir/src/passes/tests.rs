@@ -442,6 +442,35 @@ fn presence_takes_a_byte_where_no_bit_is_spare() {
 }
 
 #[test]
+fn fields_that_the_code_of_an_event_tells() {
+    let code = |known: &str| {
+        format!(
+            "probe warp inst:load {{
+               %0: u32 uniform = site line %1: u64 uniform = cast %0 %2: u32 uniform = operand bytes
+               %3: ptr = operand addr %4: u64 uniform = clock
+               save m(line = %1, bytes = %2, at = %4, addr = %3)
+             }}
+             probe warp inst:store {{
+               %0: u64 uniform = const 7 %1: u32 uniform = {known}
+               %2: ptr = operand addr %3: u64 uniform = const 0
+               save m(line = %0, bytes = %1, at = %3, addr = %2)
+             }}"
+        )
+    };
+    let pass = |known: &str, before: &str, after: &str| {
+        let code = code(known);
+        check("tell_fields", &format!("map m: {before} {code}"), &format!("map m: {after} {code}"));
+    };
+    let plain = "stream<warp> { line: u64, bytes: u32, at: u64, addr: lanes<ptr> }";
+    pass("site width", plain, "stream<warp> { line: u64 told, bytes: u32 told, at: u64, addr: lanes<ptr> }");
+    pass("cu", plain, "stream<warp> { line: u64 told, bytes: u32, at: u64, addr: lanes<ptr> }");
+    // A record without lanes has no code, and one that is never saved is told nothing.
+    let bare = "map m: stream<warp> { line: u32 } map e: stream<warp> { line: u32, l: lanes<u8> }
+        probe warp inst:load { %0: u32 uniform = site line save m(line = %0) }";
+    check("tell_fields", bare, bare);
+}
+
+#[test]
 fn each_pass_is_watched_in_order() {
     let mut names = Vec::new();
     prepare_watched(read(BLOCK_SCHED), Options::default(), &mut |name, _| names.push(name)).unwrap();
@@ -457,7 +486,8 @@ fn each_pass_is_watched_in_order() {
             "narrow_values",
             "fold",
             "cse",
-            "dead"
+            "dead",
+            "tell_fields"
         ]
     );
 }

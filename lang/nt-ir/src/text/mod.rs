@@ -3,6 +3,9 @@
 //! ```text
 //! program "block_sched"
 //! limit launch_cycles 4294967296
+//! config stream 16777216
+//! map accesses: stream<warp> { site: u32 told, at: u32, addr: lanes<ptr> }
+//! map last: array<thread>[8] wrap { at: u32 }
 //! map block_sched: array<warp> { end: u64, elapsed: u32, cu: u32 } !12:72
 //!   show { start: u64 = end - elapsed, elapsed: u64 = elapsed, cu: u32 = cu }
 //! table @bytes: sum u64 [block, line]
@@ -25,6 +28,7 @@
 
 mod lex;
 mod parse;
+mod parse_maps;
 mod parse_sites;
 mod print;
 

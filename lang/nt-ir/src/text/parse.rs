@@ -4,8 +4,8 @@
 //! named once, names are known); whether it is well typed is the verifier's question.
 
 use crate::program::{
-    BinaryOp, Builtin, Column, CompareOp, Field, Inst, Limit, Map, MapId, Op, Probe, Program, Source, State,
-    StateId, Table, Type, UnaryOp, Unit, Value, ValueId,
+    BinaryOp, Builtin, CompareOp, Config, Inst, Limit, Map, MapId, Op, Probe, Program, State, StateId, Table,
+    Type, UnaryOp, Unit, Value, ValueId,
 };
 use crate::text::lex::{Lexer, Token};
 use nt_diag::{Diagnostic, Found, Span};
@@ -50,7 +50,7 @@ impl<'t> Parser<'t> {
     fn program(&mut self) -> Parsed<Program> {
         self.word("program")?;
         let name = self.string()?;
-        let (mut limits, mut probes) = (Vec::new(), Vec::new());
+        let (mut limits, mut probes, mut config) = (Vec::new(), Vec::new(), Config::default());
         loop {
             let (token, span) = self.next;
             match token {
@@ -59,6 +59,11 @@ impl<'t> Parser<'t> {
                     self.take()?;
                     self.word("launch_cycles")?;
                     limits.push(Limit::LaunchCycles(self.number()?));
+                }
+                Token::Word("config") => {
+                    self.take()?;
+                    self.word("stream")?;
+                    config.stream = self.number()?;
                 }
                 Token::Word("map") => {
                     self.take()?;
@@ -89,60 +94,7 @@ impl<'t> Parser<'t> {
         }
         let (states, maps) = (std::mem::take(&mut self.states), std::mem::take(&mut self.maps));
         let tables = std::mem::take(&mut self.tables);
-        Ok(Program { name, states, maps, tables, probes, limits })
-    }
-
-    fn map(&mut self) -> Parsed<Map> {
-        let name = self.name()?.to_owned();
-        self.punct(":")?;
-        self.word("array")?;
-        self.punct("<")?;
-        let unit = self.known("a unit", Unit::from_word)?;
-        self.punct(">")?;
-        self.punct("{")?;
-        let mut fields: Vec<Field> = Vec::new();
-        while !self.eat("}")? {
-            if !fields.is_empty() {
-                self.punct(",")?;
-            }
-            let name = self.name()?.to_owned();
-            self.punct(":")?;
-            fields.push(Field { name, ty: self.known("a type", Type::from_word)? });
-        }
-        let span = self.span()?;
-        let columns = if self.next.0 == Token::Word("show") {
-            self.take()?;
-            self.columns(&fields)?
-        } else {
-            let column = |(i, field): (usize, &Field)| Column {
-                name: field.name.clone(),
-                ty: field.ty,
-                source: Source::Field(i as u32),
-            };
-            fields.iter().enumerate().map(column).collect()
-        };
-        Ok(Map { name, unit, fields, columns, span })
-    }
-
-    fn columns(&mut self, fields: &[Field]) -> Parsed<Vec<Column>> {
-        self.punct("{")?;
-        let mut columns: Vec<Column> = Vec::new();
-        while !self.eat("}")? {
-            if !columns.is_empty() {
-                self.punct(",")?;
-            }
-            let name = self.name()?.to_owned();
-            self.punct(":")?;
-            let ty = self.known("a type", Type::from_word)?;
-            self.punct("=")?;
-            let first = self.field(fields)?;
-            let source = match self.eat("-")? {
-                true => Source::Difference(first, self.field(fields)?),
-                false => Source::Field(first),
-            };
-            columns.push(Column { name, ty, source });
-        }
-        Ok(columns)
+        Ok(Program { name, states, maps, tables, probes, limits, config })
     }
 
     fn state(&mut self) -> Parsed<State> {
@@ -294,14 +246,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn field(&mut self, fields: &[Field]) -> Parsed<u32> {
-        let (token, span) = self.take()?;
-        match fields.iter().position(|field| token == Token::Word(&field.name)) {
-            Some(index) => Ok(index as u32),
-            None => Err(fault(span, format!("expected a field of the map, found {token}"))),
-        }
-    }
-
     fn two(&mut self) -> Parsed<(ValueId, ValueId)> {
         let a = self.value()?;
         self.punct(",")?;
@@ -350,7 +294,7 @@ impl<'t> Parser<'t> {
         u32::try_from(self.number()?).map_err(|_| fault(span, "an offset beyond 4 GiB"))
     }
 
-    fn number(&mut self) -> Parsed<u64> {
+    pub(super) fn number(&mut self) -> Parsed<u64> {
         match self.take()? {
             (Token::Number(n), _) => Ok(n),
             (other, span) => Err(fault(span, format!("expected a number, found {other}"))),

@@ -46,6 +46,11 @@ impl Parser<'_> {
                 let glob = self.string()?;
                 Ok(Tracepoint::Ptx { glob, placement: self.placement()? })
             }
+            "bb" => match self.take()? {
+                (Token::Word("entry"), _) => Ok(Tracepoint::Block { looped: false }),
+                (Token::Word("loop"), _) => Ok(Tracepoint::Block { looped: true }),
+                (other, span) => Err(fault(span, format!("expected `entry` or `loop`, found {other}"))),
+            },
             other => Err(fault(span, format!("unknown kind of tracepoint `{other}`"))),
         }
     }

@@ -1,8 +1,8 @@
 //! Program to text.
 
 use crate::program::{
-    Column, Inst, Key, Map, MapId, Op, Placement, Probe, Program, Source, State, StateId, Table, TableId,
-    Tracepoint, Type, ValueId,
+    Column, Config, Inst, Key, Map, MapId, MapKind, Op, Placement, Probe, Program, Source, State, StateId,
+    Table, TableId, Tracepoint, Type, ValueId,
 };
 use nt_diag::Span;
 use std::fmt::{self, Write};
@@ -38,6 +38,9 @@ impl<'p> Printer<'p> {
             let crate::program::Limit::LaunchCycles(cycles) = limit;
             writeln!(self.out, "limit launch_cycles {cycles}")?;
         }
+        if program.config != Config::default() {
+            writeln!(self.out, "config stream {}", program.config.stream)?;
+        }
         for map in &program.maps {
             self.map(map)?;
         }
@@ -54,10 +57,17 @@ impl<'p> Printer<'p> {
     }
 
     fn map(&mut self, map: &Map) -> fmt::Result {
-        write!(self.out, "map {}: array<{}> {{", map.name, map.unit.word())?;
-        for (i, field) in map.fields.iter().enumerate() {
+        let kind = if map.kind == MapKind::Stream { "stream" } else { "array" };
+        write!(self.out, "map {}: {kind}<{}>", map.name, map.unit.word())?;
+        if let MapKind::Slots { capacity, policy } = map.kind {
+            write!(self.out, "[{capacity}] {}", policy.word())?;
+        }
+        self.out.push_str(" {");
+        for (i, field) in (0..).zip(&map.fields) {
             let comma = if i == 0 { "" } else { "," };
-            write!(self.out, "{comma} {}: {}", field.name, field.ty.word())?;
+            let (open, close) = if field.lanes { ("lanes<", ">") } else { ("", "") };
+            let told = if map.told.contains(&i) { " told" } else { "" };
+            write!(self.out, "{comma} {}: {open}{}{close}{told}", field.name, field.ty.word())?;
         }
         self.out.push_str(" }");
         self.end_line(map.span)?;
@@ -138,6 +148,9 @@ impl<'p> Printer<'p> {
             Tracepoint::Ptx { glob, placement } => {
                 write!(self.out, "ptx:{}", quote(glob))?;
                 self.placement(*placement)
+            }
+            Tracepoint::Block { looped } => {
+                write!(self.out, "bb:{}", if *looped { "loop" } else { "entry" })
             }
         }
     }

@@ -5,9 +5,12 @@ use nt_diag::{Paint, Source, render};
 
 const BLOCK_SCHED: &str = r#"program "block_sched"
 limit launch_cycles 4294967296
+config stream 1048576
 map block_sched: array<warp> { end: u64, elapsed: u32, cu: u32 } !12:72
   show { start: u64 = end - elapsed, elapsed: u64 = elapsed, cu: u32 = cu }
 map plain: array<thread> { x: s8, y: ptr }
+map last: array<thread>[8] wrap { x: u8 }
+map events: stream<warp> { at: u32, site: u32 told, addr: lanes<ptr>, wide: lanes<bool> } !72:80
 table @: count u64 []
 table @moved: sum s64 [line, op, block] !72:80
 state start: u32 = 0 !80:105
@@ -30,7 +33,7 @@ probe thread kernel:exit {
   %7: u32 uniform = state start
   save plain(x = %5, y = %1)
 }
-probe thread inst:load|access.global|shared.v4|v8.b32:reach, inst:barrier.*.block|cluster, inst:*, ptx:"ld.*":after where %2 {
+probe thread inst:load|access.global|shared.v4|v8.b32:reach, inst:barrier.*.block|cluster, inst:*, ptx:"ld.*":after, bb:entry, bb:loop where %2 {
   %0: u32 uniform = operand bytes
   %1: bool uniform = has in3
   %2: bool = operand pred !180:190
@@ -86,7 +89,12 @@ fn faults_have_a_place() {
     check(&probe("count @x"), "37..42 unknown table `@x`");
     check("program \"x\" table @x: mean u64 []", "22..26 expected what is done to a cell, found `mean`");
     check("program \"x\" table @x: count u64 [lane]", "33..37 expected a key, found `lane`");
-    check("program \"x\" probe warp bb:loop", "23..25 unknown kind of tracepoint `bb`");
+    check("program \"x\" probe warp xx:loop", "23..25 unknown kind of tracepoint `xx`");
+    check("program \"x\" probe warp bb:end", "26..29 expected `entry` or `loop`, found `end`");
+    check("program \"x\" map m: list<warp> { }", "19..23 expected `array` or `stream`, found `list`");
+    check("program \"x\" map m: array<warp>[4] { }", "34..35 expected `drop` or `wrap`, found `{`");
+    check("program \"x\" map m: array<warp>[4294967296]", "31..41 a capacity beyond 32 bits");
+    check("program \"x\" config size 1", "19..23 expected `stream`, found `size`");
     check("program \"x\" probe warp inst:load:late", "33..37 expected a placement, found `late`");
     check(&probe("%0: u32 = site size"), "52..56 expected a number of the site, found `size`");
     check(&probe("%4294967296: u8 = const 0"), "37..48 `%4294967296` is no token");

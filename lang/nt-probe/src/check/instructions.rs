@@ -209,6 +209,7 @@ fn placement(
 pub(super) fn lacks(points: &[Tracepoint], name: &str) -> Option<&'static str> {
     points.iter().find_map(|point| match point {
         Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. } => Some("kernel"),
+        Tracepoint::Block { .. } => Some("bb"),
         Tracepoint::Inst { classes, .. } => classes
             .iter()
             .flat_map(|word| classes::meant_by(word))

@@ -5,7 +5,7 @@ use crate::ast::{Argument, Records};
 use crate::checked::{Expr, Stmt};
 use crate::token::Word;
 use nt_diag::{Diagnostic, Span};
-use nt_ir::program::{Column, Field, Map, Source, Type, Unit};
+use nt_ir::program::{Column, Field, Map, MapKind, Source, Type, Unit};
 
 /// The fields a record may have; a store of one is an instruction at every site.
 const FIELDS: usize = 64;
@@ -35,6 +35,7 @@ impl<'s> Declared<'s> {
         let field = |(name, ty): &(Word<'_>, Option<Type>)| Field {
             name: name.text.to_owned(),
             ty: ty.unwrap_or(Type::U64),
+            lanes: false,
         };
         let fields: Vec<Field> = self.fields.iter().map(field).collect();
         let column = |(i, field): (usize, &Field)| Column {
@@ -43,7 +44,15 @@ impl<'s> Declared<'s> {
             source: Source::Field(i as u32),
         };
         let columns = fields.iter().enumerate().map(column).collect();
-        Map { name: self.name.text.to_owned(), unit: self.unit, fields, columns, span: self.span }
+        Map {
+            name: self.name.text.to_owned(),
+            unit: self.unit,
+            kind: MapKind::Array,
+            fields,
+            told: Vec::new(),
+            columns,
+            span: self.span,
+        }
     }
 
     fn field_names(&self) -> String {

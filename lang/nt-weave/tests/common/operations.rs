@@ -6,8 +6,8 @@
 
 use nt_diag::Span;
 use nt_ir::program::{
-    BinaryOp, Builtin, Column, CompareOp, Field, Inst, Map, MapId, Op, Probe, Program, Source, Tracepoint,
-    Type, UnaryOp, Unit, Value, ValueId,
+    BinaryOp, Builtin, Column, CompareOp, Config, Field, Inst, Map, MapId, MapKind, Op, Probe, Program, Source,
+    Tracepoint, Type, UnaryOp, Unit, Value, ValueId,
 };
 
 const NOWHERE: Span = Span { start: 0, end: 0 };
@@ -178,6 +178,7 @@ fn program(name: &str, mut b: Builder) -> Program {
     let named = |(number, value): (usize, &ValueId)| Field {
         name: format!("f{number}"),
         ty: b.values[value.0 as usize].ty,
+        lanes: false,
     };
     let fields: Vec<Field> = b.results.iter().enumerate().map(named).collect();
     let column = |(number, field): (usize, &Field)| Column {
@@ -186,7 +187,15 @@ fn program(name: &str, mut b: Builder) -> Program {
         source: Source::Field(number as u32),
     };
     let columns = fields.iter().enumerate().map(column).collect();
-    let map = Map { name: "results".into(), unit: Unit::Thread, fields, columns, span: NOWHERE };
+    let map = Map {
+        name: "results".into(),
+        unit: Unit::Thread,
+        kind: MapKind::Array,
+        fields,
+        told: Vec::new(),
+        columns,
+        span: NOWHERE,
+    };
     let values = (0..).zip(b.results.iter().copied()).collect();
     b.code.push(Inst { result: None, op: Op::Save { map: MapId(0), values }, guard: None, span: NOWHERE });
     Program {
@@ -203,5 +212,6 @@ fn program(name: &str, mut b: Builder) -> Program {
             span: NOWHERE,
         }],
         limits: Vec::new(),
+        config: Config::default(),
     }
 }
