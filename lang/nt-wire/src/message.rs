@@ -236,9 +236,8 @@ pub const WHOLE_ROWS: u8 = 4;
 /// Which of these hold of a launch.
 pub fn holds(grid: [u32; 3], block: [u32; 3]) -> u8 {
     let flat = |[_, y, z]: [u32; 3]| y == 1 && z == 1;
-    u8::from(flat(grid)) * FLAT_GRID
-        | u8::from(flat(block)) * FLAT_BLOCK
-        | u8::from(block[0].is_multiple_of(32)) * WHOLE_ROWS
+    let bit = |holds, bit| if holds { bit } else { 0 };
+    bit(flat(grid), FLAT_GRID) | bit(flat(block), FLAT_BLOCK) | bit(block[0].is_multiple_of(32), WHOLE_ROWS)
 }
 
 impl Body for Need {

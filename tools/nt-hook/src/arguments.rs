@@ -7,8 +7,8 @@ use std::mem::MaybeUninit;
 use nt_wire::message::Fill;
 
 use crate::Opaque;
-use crate::kernel::Twin;
 use crate::pool::{MAPS, Part};
+use crate::twin::Twin;
 
 /// The most parameters that an original may have.
 pub(crate) const PARAMS: usize = 512;
@@ -117,6 +117,8 @@ pub(crate) fn fill_block(
             }
             Fill::Capacity(map) => part(map).0.capacity,
             Fill::Launch => number,
+            // Of streams, which are refused before.
+            Fill::Cursor(_) | Fill::Drops(_) | Fill::Units(_) => 0,
         };
         if let Some(word) = block.get_mut(slot.offset as usize / 8) {
             *word = value;

@@ -16,7 +16,7 @@ use crate::arguments::lay_out;
 use crate::collect;
 use crate::context::{Context, Current};
 use crate::driver::{self, Driver, Relaxed};
-use crate::kernel::{HandleKind, Kernel, Skip, Twin};
+use crate::kernel::{HandleKind, Kernel, Skip};
 use crate::load::Owner;
 use crate::pool::{MAPS, Part};
 use crate::prepare::{self, Loaded};
@@ -25,6 +25,7 @@ use crate::quiet::{SignalsBlocked, guard};
 use crate::stage::{Failure, check};
 use crate::tie::{self, Copy};
 use crate::time::{self, Deadline};
+use crate::twin::Twin;
 
 /// See the module.
 pub(crate) struct Home {
@@ -222,7 +223,7 @@ pub(crate) fn make(
         // So that a process that is killed leaves a word of it. An error will come again with the data.
         let _blocked = SignalsBlocked::new();
         if let Some(trace) = lock(&process.trace).as_mut() {
-            let _ = kernel.announce(trace, twin);
+            let _ = twin.announce(kernel, trace);
         }
     }
     if home.outlives_launches() {
@@ -296,7 +297,7 @@ pub(crate) fn retire_context(context: &Context, twins: impl Iterator<Item = &'st
 pub(crate) fn retire_owners(owners: &[Owner], kernels: &[&'static Kernel]) {
     let Some((process, driver)) = process::get().zip(driver::get()) else { return };
     let mut tied = Vec::new();
-    for home in kernels.iter().filter_map(|kernel| kernel.twin()).flat_map(|twin| twin.homes.each()) {
+    for home in kernels.iter().flat_map(|kernel| kernel.twins.each()).flat_map(|twin| twin.homes.each()) {
         match home.owner {
             Some(owner) if owners.contains(&owner) => {
                 home.retire();

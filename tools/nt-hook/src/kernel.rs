@@ -1,4 +1,4 @@
-//! A kernel: one name in one image, its counts, and its twin once there is one.
+//! A kernel: one name in one image, its counts, and its twins once there are some.
 //!
 //! Kernels are never freed, so that a launch may hold on to one without counting references. Modules that are loaded
 //! again (the parent gives the same image the same number) find their kernels again, so their number is bounded by what
@@ -7,17 +7,14 @@
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use nt_wire::frame::{self, Count};
-use nt_wire::message::{Constant, MapShape, Param, Pin, Slot};
+use nt_wire::frame::Count;
 
-use crate::home::Homes;
 use crate::process::{lock, lock_until};
-use crate::resident::Known;
 use crate::tally::Tally;
 use crate::time::Deadline;
-use crate::trace::Trace;
+use crate::twin::{Twin, Twins};
 use crate::{Opaque, notes};
 
 /// Where a kernel stands on the way to being probed.
@@ -28,7 +25,7 @@ pub(crate) enum State {
     Unselected = 0,
     /// The next launch asks for the twin.
     Selected = 1,
-    /// There is a twin.
+    /// There is a twin, at least for some launches.
     Ready = 2,
     /// There is a reason.
     Fallen = 3,
@@ -56,9 +53,11 @@ pub(crate) enum Skip {
     Resident,
     /// Its twin has no place for one context or module more.
     Homes,
+    /// There are twins, but none for grids and blocks like these.
+    Shape,
 }
 
-const SKIPS: [&str; 9] = [
+const SKIPS: [&str; 10] = [
     "captured into a graph",
     "without a free segment in time",
     "larger than the pool",
@@ -68,6 +67,7 @@ const SKIPS: [&str; 9] = [
     "with unusual arguments",
     "whose grid would no longer be resident at once",
     "in one context or module more than there is room for",
+    "of a shape that none of its twins is for",
 ];
 
 /// See the module. What a launch touches stands first, in one cache line.
@@ -76,88 +76,32 @@ pub(crate) struct Kernel {
     state: AtomicU32,
     /// Launches seen.
     pub(crate) launches: Tally,
-    twin: AtomicPtr<Twin>,
     /// Launched as a twin.
     pub(crate) probed: AtomicU64,
     /// Of these, all that they have saved is in the trace: their segments, and the tables that they counted in.
     pub(crate) collected: AtomicU64,
+    /// What runs in its place.
+    pub(crate) twins: Twins,
     skipped: [AtomicU64; SKIPS.len()],
     /// Mangled; empty for the one that stands for all unknown handles.
     pub(crate) name: &'static str,
     /// The parent's number of its image.
     pub(crate) image: u32,
-    /// Its number in the trace.
-    pub(crate) id: u32,
-    /// Whether the trace has its frame.
-    written: AtomicBool,
     /// Why it is unselected or has fallen.
     reason: Mutex<String>,
 }
 
-/// A woven kernel.
-pub(crate) struct Twin {
-    /// Compute capability, 90 for 9.0.
-    pub(crate) arch: u32,
-    /// The original's parameters.
-    pub(crate) params: Vec<Param>,
-    /// What stands in its context block.
-    pub(crate) slots: Vec<Slot>,
-    /// What a launch's segment holds, and what its tables do.
-    pub(crate) maps: Vec<MapShape>,
-    /// What it shares with the original.
-    pub(crate) pins: Vec<Pin>,
-    /// What it has copies of.
-    pub(crate) constants: Vec<Constant>,
-    /// For the trace.
-    pub(crate) manifest: Vec<u8>,
-    /// How it is loaded.
-    pub(crate) code: Code,
-    /// Where it is.
-    pub(crate) homes: Homes,
-    /// How many blocks of it fit a multiprocessor.
-    pub(crate) resident: Known,
-}
-
-/// How a twin is loaded.
-pub(crate) enum Code {
-    /// As a CUkernel, good in every context (driver 12.0 and later).
-    Shared(Opaque),
-    /// For each home anew, from this image with its NUL: it is tied to another's variables, or there are no libraries.
-    Image(Vec<u8>),
-}
-
-impl Twin {
-    /// Whether it reaches variables of its original's module.
-    #[inline]
-    pub(crate) fn is_tied(&self) -> bool {
-        !self.pins.is_empty() || !self.constants.is_empty()
-    }
-
-    /// Whether its launches have something to save for themselves, or at least a frame to be told by.
-    #[inline]
-    pub(crate) fn has_segment(&self) -> bool {
-        self.maps.is_empty() || self.maps.iter().any(|map| !map.persistent)
-    }
-}
-
-// SAFETY: the driver's handles may be used from every thread.
-unsafe impl Send for Twin {}
-// SAFETY: as above; the rest is plain data and atomics.
-unsafe impl Sync for Twin {}
-
 impl Kernel {
-    const fn with_name(name: &'static str, image: u32, id: u32, state: State, reason: String) -> Self {
+    const fn with_name(name: &'static str, image: u32, state: State, reason: String) -> Self {
         Kernel {
             state: AtomicU32::new(state as u32),
             launches: Tally::new(),
-            twin: AtomicPtr::new(std::ptr::null_mut()),
             probed: AtomicU64::new(0),
             collected: AtomicU64::new(0),
+            twins: Twins::new(),
             skipped: [const { AtomicU64::new(0) }; SKIPS.len()],
             name,
             image,
-            id,
-            written: AtomicBool::new(false),
             reason: Mutex::new(reason),
         }
     }
@@ -178,18 +122,10 @@ impl Kernel {
         }
     }
 
-    /// The twin of a kernel that is ready.
-    pub(crate) fn twin(&self) -> Option<&'static Twin> {
-        // SAFETY: null, or from `rise`, which leaks it.
-        unsafe { self.twin.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// From now on launches run the twin, where it is at home.
-    pub(crate) fn rise(&self, twin: Twin) -> &'static Twin {
-        let twin: &'static Twin = Box::leak(Box::new(twin));
-        self.twin.store(std::ptr::from_ref(twin).cast_mut(), Ordering::Release);
+    /// From now on launches of which `holds` holds run the twin, where it is at home.
+    pub(crate) fn rise(&self, holds: u8, twin: &'static Twin) {
+        self.twins.put(holds, twin);
         self.state.store(State::Ready as u32, Ordering::Release);
-        twin
     }
 
     /// From now on launches run the original, for this reason.
@@ -201,20 +137,6 @@ impl Kernel {
     /// Counts a launch that is not probed.
     pub(crate) fn skip(&self, why: Skip) {
         self.skipped[why as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Writes its frame, once.
-    pub(crate) fn announce(&self, trace: &mut Trace, twin: &Twin) -> std::io::Result<()> {
-        if !self.written.load(Ordering::Relaxed) {
-            trace.frame(&frame::Kernel {
-                id: self.id,
-                arch: twin.arch,
-                name: self.name.to_owned(),
-                manifest: twin.manifest.clone(),
-            })?;
-            self.written.store(true, Ordering::Relaxed);
-        }
-        Ok(())
     }
 
     /// Its line of the coverage table.
@@ -240,22 +162,20 @@ impl Kernel {
 }
 
 /// Stands for every handle that we never saw given out.
-pub(crate) static UNKNOWN: Kernel =
-    Kernel::with_name("", u32::MAX, u32::MAX, State::Unselected, String::new());
+pub(crate) static UNKNOWN: Kernel = Kernel::with_name("", u32::MAX, State::Unselected, String::new());
 
 static KERNELS: Mutex<BTreeMap<(u32, &'static str), &'static Kernel>> = Mutex::new(BTreeMap::new());
 
 /// The kernel of that name in that image; made at the first call, with what the parent says about it.
 pub(crate) fn kernel(image: u32, name: &str, selected: bool, reason: &str) -> &'static Kernel {
     let mut kernels = lock(&KERNELS);
-    let id = kernels.len() as u32;
     if let Some(kernel) = kernels.get(&(image, name)) {
         return kernel;
     }
     let state = if selected { State::Selected } else { State::Unselected };
     let reason = if selected { "" } else { reason };
     let name = &*String::leak(name.to_owned());
-    let kernel = Box::leak(Box::new(Kernel::with_name(name, image, id, state, reason.to_owned())));
+    let kernel = Box::leak(Box::new(Kernel::with_name(name, image, state, reason.to_owned())));
     kernels.insert((image, name), kernel);
     kernel
 }
@@ -269,7 +189,7 @@ pub(crate) fn launched(deadline: Deadline) -> Vec<&'static Kernel> {
 
 /// All twins.
 pub(crate) fn twins() -> Vec<&'static Twin> {
-    lock(&KERNELS).values().filter_map(|kernel| kernel.twin()).collect()
+    lock(&KERNELS).values().flat_map(|kernel| kernel.twins.each()).collect()
 }
 
 /// What a function's handle is.

@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use nt_wire::frame;
+use nt_wire::{frame, message};
 
 use crate::arguments::{CONTEXT, PARAMS, fill_block, fill_params, lay_out};
 use crate::behind::{self, context_of};
@@ -110,9 +110,10 @@ fn probe(
         return Err(Some(Skip::Captured));
     }
     let context = context_of(driver, stream).ok_or(Skip::NoPool)?;
-    let twin = match kernel.twin() {
+    let holds = message::holds(shape.grid, shape.block);
+    let twin = match kernel.twins.of(holds) {
         Some(twin) => twin,
-        None => prepare(kernel, context, driver, process).ok_or(None)?,
+        None => prepare(kernel, holds, context, driver, process)?,
     };
     if twin.arch != context.device.arch {
         return Err(Some(Skip::Architecture));
@@ -155,7 +156,7 @@ fn probe(
             home: (home.tables.bytes != 0).then_some(home),
             frame: frame::Launch {
                 number,
-                kernel: kernel.id,
+                kernel: twin.id,
                 device: context.device.ordinal.cast_unsigned(),
                 grid,
                 block,
@@ -166,6 +167,7 @@ fn probe(
                 launched_ns: now_ns(),
                 complete_ns: 0,
                 clock_khz: context.device.clock_khz,
+                params: Vec::new(),
             },
             segment,
             order: order(stream),

@@ -9,6 +9,7 @@
 //! exec              into its children                                handles   CUfunction -> kernel
 //! image, load       modules: what is in them, whose are the kernels  parent    the talk with nt-run
 //! prepare, home     a selected kernel's first launch, and where      launch    each further one
+//! twin              what runs in its place
 //! tie               what a twin shares with its original             arguments what it is launched with
 //! ring, pool, stage memory for what probes save                      collect   the thread that fetches it
 //! behind, harvest   tables, which are fetched in the end             resident  grids that must fit as a whole
@@ -54,6 +55,7 @@ mod tally;
 mod tie;
 mod time;
 mod trace;
+mod twin;
 
 /// A pointer that we hand on and never follow: a driver handle, a symbol.
 type Opaque = *mut std::ffi::c_void;

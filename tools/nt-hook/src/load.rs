@@ -332,12 +332,11 @@ hook!(cuKernelSetAttribute(attribute: c_int, value: c_int, kernel: Opaque, devic
     then guard(|| repeat(kernel, attribute, value)));
 
 fn repeat(handle: Opaque, attribute: c_int, value: c_int) {
-    let Some((twin, driver)) = kernel::of(handle).and_then(|(kernel, _)| kernel.twin().zip(driver::get()))
-    else {
-        return;
-    };
-    crate::prepare::set_attribute(driver, twin, attribute, value);
-    twin.resident.forget();
+    let Some(((kernel, _), driver)) = kernel::of(handle).zip(driver::get()) else { return };
+    for twin in kernel.twins.each() {
+        crate::prepare::set_attribute(driver, twin, attribute, value);
+        twin.resident.forget();
+    }
 }
 
 hook!(cuGetProcAddress(name: *const c_char, out: *mut Opaque, version: c_int, flags: u64) then swap(name, out));

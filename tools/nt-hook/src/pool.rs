@@ -13,8 +13,9 @@ use nt_wire::frame;
 use crate::context::Current;
 use crate::driver::{Driver, Relaxed};
 use crate::home::Home;
-use crate::kernel::{Kernel, Twin};
+use crate::kernel::Kernel;
 use crate::ring::{Ring, SLOTS, Segment};
+use crate::twin::Twin;
 use crate::{Code, Opaque, kernel};
 
 /// More maps than this a kernel may not have.
@@ -64,7 +65,7 @@ unsafe impl Sync for Slot {}
 unsafe impl Send for Slot {}
 
 /// A probed launch on its way to the trace.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Launched {
     /// Of which kernel.
     pub(crate) kernel: &'static Kernel,
@@ -114,7 +115,7 @@ impl Slot {
     /// What was written down; for the collector, once the state is no longer `FREE`.
     pub(crate) fn launched(&self) -> Option<Launched> {
         // SAFETY: the state has handed it over.
-        unsafe { *self.launch.get() }
+        unsafe { (*self.launch.get()).clone() }
     }
 }
 

@@ -3,52 +3,75 @@
 //! The launching thread waits for the parent, up to a minute; others that launch selected kernels for the first time
 //! wait behind it. Whatever goes wrong gives the kernel a reason and leaves it as it is, for good. The first launch in
 //! each further context (and, for a twin that is tied to a module's variables, of each further module) makes the twin
-//! at home there.
+//! at home there; the first of each further kind of shape asks for a twin of its own.
 
 use std::ffi::{CString, c_int};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use nt_wire::message::{self, Fill, Need, Unit};
 
 use crate::context::{Context, Current};
 use crate::driver::Driver;
 use crate::home::{self, Home, Homes};
-use crate::kernel::{self, Code, HandleKind, Kernel, Skip, State, Twin};
+use crate::kernel::{self, HandleKind, Kernel, Skip, State};
 use crate::load::Owner;
 use crate::parent::Answer;
 use crate::pool::MAPS;
 use crate::process::{self, Process, lock};
 use crate::quiet::{guard, planned_panic};
 use crate::resident::Known;
+use crate::twin::{Code, Twin};
 use crate::{Opaque, arguments, notes};
 
 static PREPARING: Mutex<()> = Mutex::new(());
 
-/// The twin of a selected kernel; `None` if it has fallen.
+/// The twin of a selected kernel for launches of which `holds` holds; `Err(None)` if it has fallen.
 #[cold]
 pub(crate) fn prepare(
     kernel: &'static Kernel,
+    holds: u8,
     context: &Context,
     driver: &Driver,
     process: &Process,
-) -> Option<&'static Twin> {
+) -> Result<&'static Twin, Option<Skip>> {
+    if kernel.twins.is_refused(holds) {
+        return Err(Some(Skip::Shape));
+    }
     let twin = guard(|| {
         let _preparing = lock(&PREPARING);
-        if kernel.state() != State::Selected {
-            return kernel.twin();
+        if kernel.state() == State::Fallen {
+            return Err(None);
+        }
+        if let Some(twin) = kernel.twins.of(holds) {
+            return Ok(twin);
         }
         planned_panic("prepare");
-        let twin = ask(kernel, context, process)
-            .and_then(|(twin, image)| accept(kernel, twin, image, context, driver));
+        let twin = ask(kernel, holds, context, process)
+            .and_then(|(twin, image)| accept(kernel, holds, twin, image, context, driver));
         match twin {
-            Ok(twin) => Some(kernel.rise(twin)),
+            Ok(twin) => {
+                kernel.rise(holds, twin);
+                Ok(twin)
+            }
+            // Others run already: what can run here as well does.
+            Err(_) if kernel.state() == State::Ready => match kernel.twins.any_for(holds) {
+                Some(twin) => {
+                    kernel.rise(holds, twin);
+                    Ok(twin)
+                }
+                None => {
+                    kernel.twins.refuse(holds);
+                    Err(Some(Skip::Shape))
+                }
+            },
             Err(reason) => {
                 kernel.fall(reason);
-                None
+                Err(None)
             }
         }
     });
-    twin.flatten()
+    twin.unwrap_or(Err(None))
 }
 
 /// Makes a twin at home, for launches of `handle` in a context; entered. `Err(None)`: the kernel has fallen.
@@ -96,8 +119,14 @@ pub(crate) fn settle(
     home.unwrap_or(Err(None))
 }
 
-fn ask(kernel: &Kernel, context: &Context, process: &Process) -> Result<(message::Twin, Vec<u8>), String> {
-    let need = Need { image: kernel.image, arch: context.device.arch, kernel: kernel.name.to_owned() };
+fn ask(
+    kernel: &Kernel,
+    holds: u8,
+    context: &Context,
+    process: &Process,
+) -> Result<(message::Twin, Vec<u8>), String> {
+    let (image, arch) = (kernel.image, context.device.arch);
+    let need = Need { image, arch, kernel: kernel.name.to_owned(), holds };
     let mut parent = lock(&process.parent);
     let answer = parent.as_mut().ok_or("nt-run is gone")?.need(&need);
     match answer {
@@ -111,22 +140,36 @@ fn ask(kernel: &Kernel, context: &Context, process: &Process) -> Result<(message
     }
 }
 
-/// Checks a layout against what the launch path can hold, so that it need not, and loads what is good everywhere.
+/// Checks a layout against what the launch path can hold, so that it need not, and loads what is good everywhere. A twin
+/// that is there already is not loaded again.
 fn accept(
     kernel: &Kernel,
+    holds: u8,
     twin: message::Twin,
     image: Vec<u8>,
     context: &Context,
     driver: &Driver,
-) -> Result<Twin, String> {
+) -> Result<&'static Twin, String> {
+    if twin.assumes & !holds != 0 {
+        return Err("its twin relies on what does not hold of the launch".into());
+    }
+    let arch = context.device.arch;
+    let known = kernel
+        .twins
+        .each()
+        .find(|known| known.arch == arch && known.assumes == twin.assumes && known.manifest == twin.manifest);
+    if let Some(known) = known {
+        return Ok(known);
+    }
     let size = twin.context as usize;
     let fits = |slot: &message::Slot| {
         let map = match slot.fill {
             Fill::Base(map) | Fill::Capacity(map) => map as usize,
+            Fill::Cursor(map) | Fill::Drops(map) | Fill::Units(map) => map as usize,
             Fill::Zero | Fill::Launch => 0,
         };
-        slot.offset.is_multiple_of(8)
-            && slot.offset as usize + 8 <= size
+        slot.offset.is_multiple_of(slot.size)
+            && slot.offset as usize + slot.size as usize <= size
             && (map == 0 || map < twin.maps.len())
     };
     if twin.params.len() > arguments::PARAMS
@@ -139,11 +182,16 @@ fn accept(
     {
         return Err("its layout is larger than the hook can hold".into());
     }
+    if twin.maps.iter().any(|map| map.stream.is_some()) {
+        return Err("it saves into a stream".into());
+    }
     if twin.maps.iter().any(|map| map.persistent && map.unit != Unit::Sm) {
         return Err("its tables are of units that differ from launch to launch".into());
     }
     let mut twin = Twin {
-        arch: context.device.arch,
+        id: Twin::next_id(),
+        arch,
+        assumes: twin.assumes,
         params: twin.params,
         slots: twin.slots,
         maps: twin.maps,
@@ -153,13 +201,14 @@ fn accept(
         code: Code::Image(Vec::new()),
         homes: Homes::new(),
         resident: Known::new(),
+        written: AtomicBool::new(false),
     };
     let shared = if twin.is_tied() { None } else { load_library(kernel, &image, driver)? };
     twin.code = match shared {
         Some(shared) => Code::Shared(shared.function),
         None => Code::Image(image),
     };
-    Ok(twin)
+    Ok(Box::leak(Box::new(twin)))
 }
 
 /// What is launched, in one home.

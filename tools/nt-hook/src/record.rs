@@ -16,9 +16,8 @@ pub(crate) fn launch<'s>(
     complete_ns: u64,
     bytes: impl Fn(usize, usize) -> &'s [u8],
 ) -> io::Result<()> {
-    let kernel = launched.kernel;
-    kernel.announce(trace, launched.twin)?;
-    trace.frame(&frame::Launch { complete_ns, ..launched.frame })?;
+    launched.twin.announce(launched.kernel, trace)?;
+    trace.frame(&frame::Launch { complete_ns, ..launched.frame.clone() })?;
     let frame::Launch { grid, block, sms, .. } = launched.frame;
     // As it was laid out for the launch.
     let (parts, _) = lay_out(launched.twin, false, grid, block, sms).unwrap_or_default();
@@ -27,7 +26,7 @@ pub(crate) fn launch<'s>(
         let fixed = frame::Data {
             launch: launched.frame.number,
             map: map as u32,
-            kernel: kernel.id,
+            kernel: launched.twin.id,
             units: part.units,
             capacity: part.capacity,
             bytes: part.bytes,
@@ -45,13 +44,13 @@ pub(crate) fn tables<'s>(
     home: &Home,
     bytes: impl Fn(usize, usize) -> &'s [u8],
 ) -> io::Result<()> {
-    home.kernel.announce(trace, home.twin)?;
+    home.twin.announce(home.kernel, trace)?;
     let maps = home.twin.maps.iter().zip(&home.tables.parts).enumerate();
     for (map, (_, part)) in maps.filter(|(_, (map, _))| map.persistent) {
         let fixed = frame::Data {
             launch: frame::Data::PERSISTENT,
             map: map as u32,
-            kernel: home.kernel.id,
+            kernel: home.twin.id,
             units: part.units,
             capacity: part.capacity,
             bytes: part.bytes,

@@ -13,9 +13,10 @@ use std::ffi::CString;
 use nt_wire::message::{Constant, Pin};
 
 use crate::driver::Driver;
-use crate::kernel::{Twin, code_text};
+use crate::kernel::code_text;
 use crate::load::Owner;
 use crate::prepare::Loaded;
+use crate::twin::Twin;
 use crate::{Code, Opaque};
 
 /// A copy between constants, from the original's to the twin's.

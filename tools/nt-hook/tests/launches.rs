@@ -6,7 +6,7 @@ mod common;
 use common::parent::MANIFEST;
 use common::{Fate, Run, Scene};
 use nt_wire::PROTOCOL;
-use nt_wire::message::{Fill, MapShape, Settings, Slot, Unit};
+use nt_wire::message::{FLAT_BLOCK, FLAT_GRID, Fill, MapShape, Settings, Slot, Twin, Unit, WHOLE_ROWS};
 
 fn run(life: &str, launches: u32, fault: &str, fate: Fate) -> Run {
     let mut scene = Scene::with(fate);
@@ -111,6 +111,72 @@ fn extended_launches_keep_their_config() {
     let run = run("extended", 5, "", Fate::default());
     assert_eq!(run.trace().count("chosen"), (5, 5, 5));
     assert_eq!((run.launched("chosen"), run.logged("attributes")), ((0, 5), 5));
+}
+
+/// What holds of the launches of `shapes`, in their order.
+const SHAPES: [u8; 5] = [
+    FLAT_GRID | FLAT_BLOCK | WHOLE_ROWS,
+    FLAT_BLOCK | WHOLE_ROWS,
+    FLAT_GRID | WHOLE_ROWS,
+    FLAT_GRID | FLAT_BLOCK,
+    0,
+];
+
+/// What the twins of a run of `shapes` rely on, launch by launch: of twins whose assumptions differ, each has a frame.
+fn relied_on(run: &Run) -> Vec<u8> {
+    let needs = &run.parent.as_ref().unwrap().needs;
+    assert_eq!(needs.iter().map(|need| need.holds).collect::<Vec<_>>(), SHAPES);
+    let mut relied = Vec::new();
+    for launch in &run.trace().launches {
+        let manifest =
+            &run.trace().kernels.iter().find(|kernel| kernel.id == launch.kernel).unwrap().manifest;
+        relied.push(manifest[0]);
+    }
+    relied
+}
+
+fn shapes(relies: u8, refuse: Option<u8>) -> Run {
+    let bend = |twin: &mut Twin| twin.manifest = vec![twin.assumes];
+    let refuse_where = refuse;
+    let refuse = refuse.map(|_| "too many registers");
+    run("shapes", 2, "", Fate { relies, bend, refuse, refuse_where, ..Fate::default() })
+}
+
+#[test]
+fn launches_run_twins_that_rely_on_what_holds() {
+    let run = shapes(FLAT_GRID | FLAT_BLOCK | WHOLE_ROWS, None);
+    assert_eq!(relied_on(&run), [SHAPES, SHAPES].concat());
+    assert_eq!((run.trace().count("chosen"), run.launched("chosen")), ((10, 10, 10), (0, 10)));
+}
+
+/// Five answers, of which three rely on one row of blocks: the same twin.
+#[test]
+fn twins_that_rely_on_the_same_are_one() {
+    let run = shapes(FLAT_GRID, None);
+    assert_eq!(relied_on(&run), [1, 0, 1, 1, 0, 1, 0, 1, 1, 0]);
+    assert_eq!((run.trace().kernels.len(), run.logged("load")), (2, 3));
+    let run = shapes(0, None);
+    assert_eq!(relied_on(&run), [0; 10]);
+    assert_eq!((run.trace().kernels.len(), run.logged("load")), (1, 2));
+}
+
+/// Where none is to be had for a shape, one that relies on less does; without such a one, the original.
+#[test]
+fn a_shape_without_a_twin_of_its_own() {
+    let run = shapes(FLAT_GRID, Some(FLAT_GRID | FLAT_BLOCK));
+    assert_eq!(relied_on(&run), [1, 0, 1, 1, 0, 1, 0, 1, 1, 0]);
+    let run = shapes(FLAT_GRID | FLAT_BLOCK | WHOLE_ROWS, Some(0));
+    assert_eq!(relied_on(&run), [&SHAPES[..4], &SHAPES[..4]].concat());
+    assert_eq!((run.trace().count("chosen"), run.launched("chosen")), ((10, 8, 8), (2, 8)));
+    assert_eq!(run.trace().reason("chosen"), "2 of a shape that none of its twins is for");
+}
+
+#[test]
+fn a_twin_that_relies_on_what_does_not_hold() {
+    let bend = |twin: &mut Twin| twin.assumes = WHOLE_ROWS;
+    let run = run("shapes", 2, "", Fate { bend, ..Fate::default() });
+    // The fourth of five has a warp that is not whole, the last one rows that are not.
+    assert_eq!((run.trace().count("chosen"), run.launched("chosen")), ((10, 6, 6), (4, 6)));
 }
 
 #[test]
@@ -247,14 +313,14 @@ fn back_pressure() {
 /// Two maps, of warps and of threads: the block's arithmetic against the manual's.
 #[test]
 fn several_maps_lie_one_behind_the_other() {
-    let bend = |twin: &mut nt_wire::message::Twin| {
-        let map = |unit, stride| MapShape { unit, stride, persistent: false };
+    let bend = |twin: &mut Twin| {
+        let map = |unit, stride| MapShape { unit, stride, persistent: false, stream: None };
         twin.maps = vec![map(Unit::Warp, 16), map(Unit::Thread, 5)];
         twin.slots = vec![
-            Slot { offset: 0, fill: Fill::Base(0) },
-            Slot { offset: 8, fill: Fill::Capacity(0) },
-            Slot { offset: 16, fill: Fill::Base(1) },
-            Slot { offset: 24, fill: Fill::Capacity(1) },
+            Slot { offset: 0, size: 8, fill: Fill::Base(0) },
+            Slot { offset: 8, size: 8, fill: Fill::Capacity(0) },
+            Slot { offset: 16, size: 8, fill: Fill::Base(1) },
+            Slot { offset: 24, size: 8, fill: Fill::Capacity(1) },
         ];
     };
     let run = run("one", 1, "", Fate { bend, ..Fate::default() });

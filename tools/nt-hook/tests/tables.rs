@@ -9,17 +9,17 @@ use nt_wire::message::{Fill, MapShape, Slot, Twin, Unit};
 
 /// A cell of 8 bytes a multiprocessor, to each of which the stub's `add` adds one a launch.
 fn table(twin: &mut Twin) {
-    twin.maps = vec![MapShape { unit: Unit::Sm, stride: 8, persistent: true }];
+    twin.maps = vec![MapShape { unit: Unit::Sm, stride: 8, persistent: true, stream: None }];
 }
 
 /// The same behind a map of launches.
 fn map_and_table(twin: &mut Twin) {
-    twin.maps.push(MapShape { unit: Unit::Sm, stride: 8, persistent: true });
+    twin.maps.push(MapShape { unit: Unit::Sm, stride: 8, persistent: true, stream: None });
     twin.slots = vec![
-        Slot { offset: 0, fill: Fill::Base(0) },
-        Slot { offset: 8, fill: Fill::Base(1) },
-        Slot { offset: 16, fill: Fill::Capacity(1) },
-        Slot { offset: 24, fill: Fill::Capacity(0) },
+        Slot { offset: 0, size: 8, fill: Fill::Base(0) },
+        Slot { offset: 8, size: 8, fill: Fill::Base(1) },
+        Slot { offset: 16, size: 8, fill: Fill::Capacity(1) },
+        Slot { offset: 24, size: 8, fill: Fill::Capacity(0) },
     ];
 }
 
@@ -198,7 +198,7 @@ fn tables_that_cannot_be() {
     };
     check(
         "no-memory=4096",
-        |twin| twin.maps = vec![MapShape { unit: Unit::Sm, stride: 64, persistent: true }],
+        |twin| twin.maps = vec![MapShape { unit: Unit::Sm, stride: 64, persistent: true, stream: None }],
         "its tables could not be made: cuMemAlloc: error 2 (out of memory)",
     );
     check(

@@ -93,7 +93,7 @@ fn libraries_own_variables_too() {
 fn tables_of_tied_twins_end_with_their_module() {
     let bend = |twin: &mut Twin| {
         ties(twin);
-        twin.maps = vec![MapShape { unit: Unit::Sm, stride: 8, persistent: true }];
+        twin.maps = vec![MapShape { unit: Unit::Sm, stride: 8, persistent: true, stream: None }];
     };
     let run = run("twice", 10, "add,delay=1", TWIN, bend);
     let trace = run.trace();

@@ -24,6 +24,10 @@ pub struct Fate {
     pub selected: Vec<&'static str>,
     /// Answers a need with this.
     pub refuse: Option<&'static str>,
+    /// Only where exactly this holds of the launch.
+    pub refuse_where: Option<u8>,
+    /// What twins rely on, if it holds.
+    pub relies: u8,
     /// The woven module; `None`: the usual one.
     pub module: Option<Vec<u8>>,
     /// Changes the layout.
@@ -40,6 +44,8 @@ impl Default for Fate {
             settings: Settings { protocol: PROTOCOL, wait_ms: 1000, exit_ms: 2000, pool_bytes: 4 << 20 },
             selected: vec!["chosen", "bare"],
             refuse: None,
+            refuse_where: None,
+            relies: 0,
             module: None,
             bend: |_| (),
             dies_at: None,
@@ -84,14 +90,16 @@ pub fn twin(kernel: &str) -> (Twin, Vec<u8>) {
         params,
         context: 32,
         slots: vec![
-            Slot { offset: 0, fill: Fill::Zero },
-            Slot { offset: 8, fill: Fill::Base(0) },
-            Slot { offset: 16, fill: Fill::Capacity(0) },
-            Slot { offset: 24, fill: Fill::Launch },
+            Slot { offset: 0, size: 8, fill: Fill::Zero },
+            Slot { offset: 8, size: 8, fill: Fill::Base(0) },
+            Slot { offset: 16, size: 8, fill: Fill::Capacity(0) },
+            Slot { offset: 24, size: 8, fill: Fill::Launch },
         ],
-        maps: vec![MapShape { unit: Unit::Block, stride: 16, persistent: false }],
+        maps: vec![MapShape { unit: Unit::Block, stride: 16, persistent: false, stream: None }],
         pins: vec![],
         constants: vec![],
+        assumes: 0,
+        wants_params: false,
         manifest: MANIFEST.to_vec(),
     };
     (twin, module.into_bytes())
@@ -184,8 +192,10 @@ fn talk(mut socket: UnixStream, seen: &Mutex<Seen>, fate: &Fate) -> std::io::Res
             Kind::Need => {
                 let need = Need::decode(&mut body).unwrap();
                 let (mut twin, usual) = twin(&need.kernel);
+                twin.assumes = need.holds & fate.relies;
+                let here = fate.refuse_where.is_none_or(|holds| holds == need.holds);
                 seen.lock().unwrap().needs.push(need);
-                if let Some(reason) = fate.refuse {
+                if let Some(reason) = fate.refuse.filter(|_| here) {
                     socket.write_all(&Refused { reason: reason.into() }.message(head.serial))?;
                     continue;
                 }

@@ -60,7 +60,8 @@ typedef struct {
     X(cuCtxDestroy_v2, (Handle))                               \
     X(cuFuncSetAttribute, (Handle, int, int))                  \
     X(cuLaunchKernel, (Handle, U, U, U, U, U, U, U, Handle, void **, void **)) \
-    X(cuLaunchKernelEx, (const Config *, Handle, void **, void **))
+    X(cuLaunchKernelEx, (const Config *, Handle, void **, void **)) \
+    X(cuLaunchCooperativeKernel, (Handle, U, U, U, U, U, U, U, Handle, void **))
 
 #ifdef LINKED
 #define X(name, types) extern Result name types;
@@ -266,6 +267,19 @@ int main(int argc, char **argv) {
         U attribute[16] = {0};
         Config config = {{4, 2, 1}, {128, 1, 1}, 0, 0, attribute, 1};
         for (int i = 0; i < launches; i++) CALL(cuLaunchKernelEx, &config, chosen, params, 0);
+    } else if (!strcmp(life, "shapes")) {
+        // By turns: all conditions, two rows of blocks, two rows of threads, a warp that is not whole, and none of these.
+        U n = 1;
+        void *params[] = {&out, &n};
+        Config config = {{4, 1, 1}, {64, 2, 1}, 0, 0, 0, 0};
+        for (int i = 0; i < launches; i++) {
+            CALL(cuLaunchKernel, chosen, 4, 1, 1, 128, 1, 1, 0, 0, params, 0);
+            CALL(cuLaunchKernel, chosen, 2, 2, 1, 128, 1, 1, 0, 0, params, 0);
+            CALL(cuLaunchKernelEx, &config, chosen, params, 0);
+            CALL(cuLaunchKernel, chosen, 4, 1, 1, 100, 1, 1, 0, 0, params, 0);
+            CALL(cuLaunchCooperativeKernel, chosen, 2, 2, 1, 8, 8, 1, 0, 0, params);
+        }
+        CALL(cuCtxSynchronize);
     } else if (!strcmp(life, "packed")) {
         struct {
             Address out;

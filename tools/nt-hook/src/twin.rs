@@ -1,0 +1,154 @@
+//! Twins of a kernel: what is launched in its place.
+//!
+//! What a twin relies on of a launch makes it cheaper: one row of blocks, of threads, rows of whole warps. So a kernel
+//! may have several, and a launch gets the one that was made for what holds of it. That is one look into a table, by
+//! the launch's own conditions; where the table has nothing yet, the parent is asked ([`crate::prepare`]). An answer
+//! that relies on no more than one that is there already is that one.
+//!
+//! ```text
+//! holds   0  1  2  3  4  5  6  7
+//! twin    a  .  .  b  .  .  .  b      a relies on nothing, b on one row of blocks and one of threads
+//! ```
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
+
+use nt_wire::frame;
+use nt_wire::message::{Constant, FLAT_BLOCK, FLAT_GRID, MapShape, Param, Pin, Slot, WHOLE_ROWS};
+
+use crate::Opaque;
+use crate::home::Homes;
+use crate::kernel::Kernel;
+use crate::resident::Known;
+use crate::trace::Trace;
+
+/// A woven kernel.
+pub(crate) struct Twin {
+    /// Its number in the trace.
+    pub(crate) id: u32,
+    /// Compute capability, 90 for 9.0.
+    pub(crate) arch: u32,
+    /// What must hold of a launch.
+    pub(crate) assumes: u8,
+    /// The original's parameters.
+    pub(crate) params: Vec<Param>,
+    /// What stands in its context block.
+    pub(crate) slots: Vec<Slot>,
+    /// What a launch's segment holds, and what its tables do.
+    pub(crate) maps: Vec<MapShape>,
+    /// What it shares with the original.
+    pub(crate) pins: Vec<Pin>,
+    /// What it has copies of.
+    pub(crate) constants: Vec<Constant>,
+    /// For the trace.
+    pub(crate) manifest: Vec<u8>,
+    /// How it is loaded.
+    pub(crate) code: Code,
+    /// Where it is.
+    pub(crate) homes: Homes,
+    /// How many blocks of it fit a multiprocessor.
+    pub(crate) resident: Known,
+    /// Whether the trace has its frame.
+    pub(crate) written: AtomicBool,
+}
+
+/// How a twin is loaded.
+pub(crate) enum Code {
+    /// As a CUkernel, good in every context (driver 12.0 and later).
+    Shared(Opaque),
+    /// For each home anew, from this image with its NUL: it is tied to another's variables, or there are no libraries.
+    Image(Vec<u8>),
+}
+
+impl Twin {
+    /// A number that no other twin has.
+    pub(crate) fn next_id() -> u32 {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether it reaches variables of its original's module.
+    #[inline]
+    pub(crate) fn is_tied(&self) -> bool {
+        !self.pins.is_empty() || !self.constants.is_empty()
+    }
+
+    /// Whether its launches have something to save for themselves, or at least a frame to be told by.
+    #[inline]
+    pub(crate) fn has_segment(&self) -> bool {
+        self.maps.is_empty() || self.maps.iter().any(|map| !map.persistent)
+    }
+
+    /// Writes its frame, once.
+    pub(crate) fn announce(&self, kernel: &Kernel, trace: &mut Trace) -> std::io::Result<()> {
+        if !self.written.load(Ordering::Relaxed) {
+            trace.frame(&frame::Kernel {
+                id: self.id,
+                arch: self.arch,
+                name: kernel.name.to_owned(),
+                manifest: self.manifest.clone(),
+            })?;
+            self.written.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+// SAFETY: the driver's handles may be used from every thread.
+unsafe impl Send for Twin {}
+// SAFETY: as above; the rest is plain data and atomics.
+unsafe impl Sync for Twin {}
+
+/// How many sets of conditions there are.
+const SETS: usize = (FLAT_GRID | FLAT_BLOCK | WHOLE_ROWS) as usize + 1;
+
+/// The twins of a kernel. They are never freed.
+pub(crate) struct Twins {
+    /// By what holds of a launch.
+    of: [AtomicPtr<Twin>; SETS],
+    /// For which of these there is none to be had, a bit each.
+    refused: AtomicU8,
+}
+
+impl Twins {
+    /// None.
+    pub(crate) const fn new() -> Twins {
+        Twins { of: [const { AtomicPtr::new(std::ptr::null_mut()) }; SETS], refused: AtomicU8::new(0) }
+    }
+
+    /// The one for launches of which `holds` holds.
+    #[inline]
+    pub(crate) fn of(&self, holds: u8) -> Option<&'static Twin> {
+        // SAFETY: null, or from `put`, of a twin that lives for ever.
+        unsafe { self.of[holds as usize % SETS].load(Ordering::Acquire).as_ref() }
+    }
+
+    /// From now on such launches run that one.
+    pub(crate) fn put(&self, holds: u8, twin: &'static Twin) {
+        self.of[holds as usize % SETS].store(std::ptr::from_ref(twin).cast_mut(), Ordering::Release);
+    }
+
+    /// Each of them, once.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &'static Twin> {
+        let place = |holds: usize| self.of(holds as u8);
+        (0..SETS).filter_map(move |holds| {
+            let twin = place(holds)?;
+            let before = (0..holds).filter_map(place).any(|other| std::ptr::eq(other, twin));
+            (!before).then_some(twin)
+        })
+    }
+
+    /// One that can run where `holds` holds, though it may rely on less than others could.
+    pub(crate) fn any_for(&self, holds: u8) -> Option<&'static Twin> {
+        self.each().filter(|twin| twin.assumes & !holds == 0).max_by_key(|twin| twin.assumes.count_ones())
+    }
+
+    /// There is none for such launches.
+    pub(crate) fn refuse(&self, holds: u8) {
+        self.refused.fetch_or(1 << (holds as usize % SETS), Ordering::AcqRel);
+    }
+
+    /// Whether that is known.
+    pub(crate) fn is_refused(&self, holds: u8) -> bool {
+        self.refused.load(Ordering::Acquire) & 1 << (holds as usize % SETS) != 0
+    }
+}
