@@ -57,13 +57,15 @@ pub(crate) enum Slot {
     Mask,
 }
 
-/// What an instruction means to the abstract interpretation; [`Act::Other`] gives values that nothing is known of.
+/// What an instruction means to the abstract interpretation; arithmetic is of 32 bits or 64. [`Act::Other`] gives values that nothing is known of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
     /// The same bits.
     Copy,
     /// From 32 bits to 64, with zeros.
     ZeroExtend,
+    /// From 64 bits to the low 32.
+    Low,
     /// Sum and difference.
     Add,
     Subtract,
@@ -75,7 +77,13 @@ pub(crate) enum Act {
     MultiplyAddWide,
     /// Left shift by a constant.
     ShiftLeft,
-    /// A comparison of unsigned integers, maybe joined to a third operand.
+    /// Logical right shift.
+    ShiftRight,
+    /// Bits that are set in both.
+    Mask,
+    /// How many bits are set.
+    Count,
+    /// A comparison of integers, for an order unsigned ones, maybe joined to a third operand.
     Compare(Comparison),
     /// Any other comparison, joined or not.
     CompareOther,
@@ -88,15 +96,19 @@ pub(crate) enum Act {
     Load,
     /// Writes a map.
     Store,
-    /// Adds to a cell of a table.
+    /// Adds to a cell of a table, or to the drops of a stream.
     Reduce,
+    /// Adds to the cursor of a stream, and gives what was there.
+    Claim,
     Branch,
     Other,
 }
 
-/// An order between unsigned integers.
+/// An order between unsigned integers, or whether they are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
     Less,
     LessEqual,
     Greater,
@@ -153,6 +165,7 @@ const FORMS: &[Line] = &[
     ("cvt.u64|s64.u32", &[To(Before), From(Last)], Act::ZeroExtend),
     ("cvt.u64|s64.u64|s64", &[To(Before), From(Last)], Act::Copy),
     ("cvt.u32|s32.u32|s32", &[To(Before), From(Last)], Act::Copy),
+    ("cvt.u32|s32.u64|s64", &[To(Before), From(Last)], Act::Low),
     (
         "cvt.u8|s8|u16|s16|u32|s32|u64|s64.u8|s8|u16|s16|u32|s32|u64|s64",
         &[To(Before), From(Last)],
@@ -163,17 +176,17 @@ const FORMS: &[Line] = &[
     ("cvt.f64.f32", &[To(Before), From(Last)], Act::Other),
     ("cvt.rn.f32.f64", &[To(Before), From(Last)], Act::Other),
     // Integers.
-    ("add.u64|s64", &[To(Last), From(Last), From(Last)], Act::Add),
-    ("add.u16|s16|u32|s32", &[To(Last), From(Last), From(Last)], Act::Other),
+    ("add.u32|s32|u64|s64", &[To(Last), From(Last), From(Last)], Act::Add),
+    ("add.u16|s16", &[To(Last), From(Last), From(Last)], Act::Other),
     ("sub.u64|s64", &[To(Last), From(Last), From(Last)], Act::Subtract),
     ("sub.u16|s16|u32|s32", &[To(Last), From(Last), From(Last)], Act::Other),
-    ("mul.lo.u64|s64", &[To(Last), From(Last), From(Last)], Act::Multiply),
-    ("mul.lo.u16|s16|u32|s32", &[To(Last), From(Last), From(Last)], Act::Other),
+    ("mul.lo.u32|s32|u64|s64", &[To(Last), From(Last), From(Last)], Act::Multiply),
+    ("mul.lo.u16|s16", &[To(Last), From(Last), From(Last)], Act::Other),
     ("mul.hi.u16|s16|u32|s32|u64|s64", &[To(Last), From(Last), From(Last)], Act::Other),
     ("mul.wide.u32", &[To(Wide), From(Last), From(Last)], Act::MultiplyWide),
     ("mul.wide.u16|s16|s32", &[To(Wide), From(Last), From(Last)], Act::Other),
-    ("mad.lo.u64|s64", &[To(Last), From(Last), From(Last), From(Last)], Act::MultiplyAdd),
-    ("mad.lo.u16|s16|u32|s32", &[To(Last), From(Last), From(Last), From(Last)], Act::Other),
+    ("mad.lo.u32|s32|u64|s64", &[To(Last), From(Last), From(Last), From(Last)], Act::MultiplyAdd),
+    ("mad.lo.u16|s16", &[To(Last), From(Last), From(Last), From(Last)], Act::Other),
     ("mad.hi.u16|s16|u32|s32|u64|s64", &[To(Last), From(Last), From(Last), From(Last)], Act::Other),
     ("mad.wide.u32", &[To(Wide), From(Last), From(Last), From(Wide)], Act::MultiplyAddWide),
     ("mad.wide.u16|s16|s32", &[To(Wide), From(Last), From(Last), From(Wide)], Act::Other),
@@ -191,13 +204,17 @@ const FORMS: &[Line] = &[
     ("or.pred", &[To(Last), FromPredicate, FromPredicate], Act::Or),
     ("xor.pred", &[To(Last), FromPredicate, FromPredicate], Act::Other),
     ("not.pred", &[To(Last), FromPredicate], Act::Not),
-    ("and|or|xor.b16|b32|b64", &[To(Last), From(Last), From(Last)], Act::Other),
+    ("and.b32|b64", &[To(Last), From(Last), From(Last)], Act::Mask),
+    ("and.b16", &[To(Last), From(Last), From(Last)], Act::Other),
+    ("or|xor.b16|b32|b64", &[To(Last), From(Last), From(Last)], Act::Other),
     ("not.b16|b32|b64", &[To(Last), From(Last)], Act::Other),
     ("lop3.b32", &[To(Last), From(Last), From(Last), From(Last), From(Bits(32))], Act::Other),
-    ("shl.b64", &[To(Last), From(Last), From(Bits(32))], Act::ShiftLeft),
-    ("shl.b16|b32", &[To(Last), From(Last), From(Bits(32))], Act::Other),
-    ("shr.b16|u16|s16|b32|u32|s32|b64|u64|s64", &[To(Last), From(Last), From(Bits(32))], Act::Other),
-    ("popc|clz.b32|b64", &[To(Bits(32)), From(Last)], Act::Other),
+    ("shl.b32|b64", &[To(Last), From(Last), From(Bits(32))], Act::ShiftLeft),
+    ("shl.b16", &[To(Last), From(Last), From(Bits(32))], Act::Other),
+    ("shr.b32|u32|b64|u64", &[To(Last), From(Last), From(Bits(32))], Act::ShiftRight),
+    ("shr.b16|u16|s16|s32|s64", &[To(Last), From(Last), From(Bits(32))], Act::Other),
+    ("popc.b32|b64", &[To(Bits(32)), From(Last)], Act::Count),
+    ("clz.b32|b64", &[To(Bits(32)), From(Last)], Act::Other),
     ("bfind.u32|s32|u64|s64", &[To(Bits(32)), From(Last)], Act::Other),
     ("bfind.shiftamt.u32|s32|u64|s64", &[To(Bits(32)), From(Last)], Act::Other),
     ("brev.b32|b64", &[To(Last), From(Last)], Act::Other),
@@ -213,8 +230,12 @@ const FORMS: &[Line] = &[
     ("setp.le|ls.and|or.u32|u64", COMPARE_JOINED, Act::Compare(Comparison::LessEqual)),
     ("setp.gt|hi.and|or.u32|u64", COMPARE_JOINED, Act::Compare(Comparison::Greater)),
     ("setp.ge|hs.and|or.u32|u64", COMPARE_JOINED, Act::Compare(Comparison::GreaterEqual)),
-    ("setp.eq|ne.b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64", COMPARE, Act::CompareOther),
-    ("setp.eq|ne.and|or|xor.b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64", COMPARE_JOINED, Act::CompareOther),
+    ("setp.eq.b32|u32|s32|b64|u64|s64", COMPARE, Act::Compare(Comparison::Equal)),
+    ("setp.ne.b32|u32|s32|b64|u64|s64", COMPARE, Act::Compare(Comparison::NotEqual)),
+    ("setp.eq.and|or|xor.b32|u32|s32|b64|u64|s64", COMPARE_JOINED, Act::Compare(Comparison::Equal)),
+    ("setp.ne.and|or|xor.b32|u32|s32|b64|u64|s64", COMPARE_JOINED, Act::Compare(Comparison::NotEqual)),
+    ("setp.eq|ne.b16|u16|s16|f32|f64", COMPARE, Act::CompareOther),
+    ("setp.eq|ne.and|or|xor.b16|u16|s16|f32|f64", COMPARE_JOINED, Act::CompareOther),
     ("setp.lt|le|gt|ge.u16|s16|s32|f32|s64|f64", COMPARE, Act::CompareOther),
     ("setp.lt|le|gt|ge.and|or|xor.u16|s16|u32|s32|f32|u64|s64|f64", COMPARE_JOINED, Act::CompareOther),
     // Addresses, the warp, memory, control.
@@ -230,6 +251,8 @@ const FORMS: &[Line] = &[
     // What is meant without words is `.relaxed.gpu`.
     ("red.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
     ("red.relaxed.gpu.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
+    ("atom.global.add.u64", &[To(Last), Global, From(Last)], Act::Claim),
+    ("atom.relaxed.gpu.global.add.u64", &[To(Last), Global, From(Last)], Act::Claim),
     ("bra", &[Target], Act::Branch),
     // V8: the lanes that stand here anyway.
     ("redux.sync.add|min|max.u32|s32", &[To(Last), From(Last), Mask], Act::Other),

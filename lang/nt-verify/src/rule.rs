@@ -152,8 +152,8 @@ impl Rule {
             Rule::V6 => {
                 "V6: instructions. Spans hold only the opcodes of a list, in the exact forms listed: moves, conversions, \
                  integer and float arithmetic, logic, shifts, comparisons, `activemask`, `ld.param` of the context, \
-                 `ld.const` of `nt_pin`, `st.global`, `red.global.add` of `.u64` and `.u32` (relaxed, of the device), `bra`, and \
-                 what V8 allows. Not there: anything with `.cc` (a carry chain of the kernel may run through the place), \
+                 `ld.const` of `nt_pin`, `st.global`, `red.global.add` of `.u64` and `.u32` and `atom.global.add.u64` (relaxed, of \
+                 the device), `bra`, and what V8 allows. Not there: anything with `.cc` (a carry chain of the kernel may run through the place), \
                  division of 64 or 16 bits and full-precision division and square root (ptxas makes calls of them, and a \
                  call among asynchronous matrix instructions serialises these), calls, barriers, fences, exits, anything \
                  `.volatile`, `.acquire`, `.release` or `.aligned`, every other memory and every other atomic. Example: \
@@ -197,9 +197,14 @@ impl Rule {
                  the element's width), and the store stands where index < that map's own capacity was compared as \
                  unsigned and found true. The same holds for `red.global.add` and the cells of a table (`@name` in the \
                  claim); records of maps are not added to, cells of tables not stored to. All in 64-bit arithmetic, aligned \
-                 to the width. Nothing else is written, in no other state space. Examples that assemble: the comparison left \
-                 out, or made with the capacity of another map; `st.shared.u32`. Why: a record beyond its map is somebody \
-                 else's memory."
+                 to the width. Of a stream, slots are stored like records, where a part of a slot may also be told by a masked \
+                 number (`(rank & 3) × 4`); one comparison of `slot + n` speaks for the slots from `slot` on too, where `slot` \
+                 itself is below the capacity or the sum has 64 bits; `atom.global.add.u64` adds 1 to the cursor, at an address \
+                 that is the cursor's for every lane that comes there (plus 8 × the number of lower lanes of those, say, where \
+                 that was found 0); `red.global.add.u32` adds to `drops` + 4 × a warp that was found below `units`. Nothing else \
+                 is written, in no other state space. Examples that assemble: the comparison left out, or made with the capacity \
+                 of another map; two slots written where one was compared; a claim by all lanes, with their ranks in the \
+                 address; `st.shared.u32`. Why: a record beyond its map is somebody else's memory."
             }
             Rule::V12 => {
                 "V12: state and effects. State is declared in the span at the kernel's entry, before any label or \

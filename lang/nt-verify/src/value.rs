@@ -6,21 +6,48 @@
 //! setp.lt.u32   %nt_p, %nt_i, %nt_c;        p is fact 3; where it holds, x7 < cap(heat)
 //! ```
 //!
+//! A stream's slots are told by 32-bit numbers, and one comparison may speak for several of them:
+//!
+//! ```text
+//! add.u32       %nt_e, %nt_pos, 2;          e = the low half of pos + 2
+//! setp.lt.u32   %nt_p, %nt_pos, %nt_c;      where it holds, pos < cap(ev), which is below 2^32 - 2^16, so that e = pos + 2
+//! ```
+//!
 //! Addresses are linear in unknowns, exactly as the machine computes them: modulo 2^64. Predicates carry the facts that
 //! follow from their being true and from their being false. Everything else is an unknown of its own. To forget is
 //! always sound here: a fact or a form that is dropped can only make a text refused.
 
 use std::rc::Rc;
 
+/// Memory that the context points to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Area {
+    /// The records, cells or slots of a map, by its index in the claim.
+    Records(u32),
+    /// The cursor of a stream.
+    Cursor(u32),
+    /// The drops of a stream.
+    Drops(u32),
+}
+
+/// A number of the context that says how many of something there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Room {
+    /// The capacity of a map.
+    Cap(u32),
+    /// How many warps a stream's launch has.
+    Units(u32),
+}
+
 /// A 64-bit value that nothing more is known of, the same number for the same value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unknown {
-    /// The base of a map, by its index in the claim.
-    Base(u32),
-    /// The capacity of a map.
-    Cap(u32),
-    /// The low half of the capacity of a map, with zeros above: never more than the capacity.
-    LowCap(u32),
+    /// Where an area begins.
+    Base(Area),
+    /// How much room there is.
+    Room(Room),
+    /// The low half of it, with zeros above: never more than it.
+    Low(Room),
     /// The address of a pinned variable, by its index in `nt_pin`.
     Pin(u32),
     /// Anything else.
@@ -60,6 +87,30 @@ impl Linear {
         }
     }
 
+    /// The number of [`Unknown::Some`], if it is one and nothing else.
+    pub(crate) fn as_some(&self) -> Option<u32> {
+        match self.as_unknown() {
+            Some(Unknown::Some(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Each unknown, and its factor.
+    pub(crate) fn terms(&self) -> &[(Unknown, u64)] {
+        &self.terms
+    }
+
+    /// The constant beside the unknowns.
+    pub(crate) fn rest(&self) -> u64 {
+        self.constant
+    }
+
+    /// The same unknowns, or those of them that are wanted, without the constant.
+    pub(crate) fn only(&self, wanted: impl Fn(Unknown) -> bool) -> Linear {
+        let terms = self.terms.iter().copied().filter(|&(unknown, _)| wanted(unknown)).collect();
+        Linear { terms, constant: 0 }
+    }
+
     /// The pin that it holds once, and the constant beside it, if it holds nothing else.
     pub(crate) fn pin(&self) -> Option<(u32, u64)> {
         match self.terms.as_slice() {
@@ -68,14 +119,14 @@ impl Linear {
         }
     }
 
-    /// The map whose base it holds once, if it holds exactly one base.
-    pub(crate) fn base(&self) -> Option<u32> {
+    /// The area whose base it holds once, if it holds exactly one base.
+    pub(crate) fn base(&self) -> Option<Area> {
         let mut bases = self.terms.iter().filter_map(|&(unknown, factor)| match unknown {
-            Unknown::Base(map) => Some((map, factor)),
+            Unknown::Base(area) => Some((area, factor)),
             _ => None,
         });
         match (bases.next(), bases.next()) {
-            (Some((map, 1)), None) => Some(map),
+            (Some((area, 1)), None) => Some(area),
             _ => None,
         }
     }
@@ -115,8 +166,10 @@ impl Linear {
 pub(crate) enum Fact {
     /// The comparison of that number came out so.
     Held(u32, bool),
-    /// That value is below the capacity of that map.
-    Below(Linear, u32),
+    /// That value is below that number.
+    Below(Linear, Room),
+    /// [`Unknown::Some`] of that number is 0.
+    Zero(u32),
 }
 
 /// A set of facts; at most [`Facts::MOST`], more are forgotten.
@@ -233,9 +286,10 @@ mod tests {
 
     #[test]
     fn sums_wrap_and_cancel() {
-        let (base, x) = (Linear::unknown(Unknown::Base(0)), Linear::unknown(Unknown::Some(7)));
+        let records = Area::Records(0);
+        let (base, x) = (Linear::unknown(Unknown::Base(records)), Linear::unknown(Unknown::Some(7)));
         let address = base.plus(&x, 16).and_then(|sum| sum.plus(&Linear::constant(8), 1)).expect("is short");
-        assert_eq!(address.base(), Some(0));
+        assert_eq!(address.base(), Some(records));
         let rest = address
             .plus(&base, u64::MAX)
             .and_then(|sum| sum.plus(&x, 16_u64.wrapping_neg()))
@@ -244,7 +298,8 @@ mod tests {
         assert_eq!(x.plus(&x, u64::MAX).and_then(|zero| zero.as_constant()), Some(0));
         assert_eq!(x.plus(&Linear::constant(1), 1).and_then(|sum| sum.as_unknown()), None);
         assert_eq!(base.plus(&base, 1).and_then(|twice| twice.base()), None, "twice a base is no base");
-        assert_eq!(base.plus(&Linear::unknown(Unknown::Base(1)), 1).and_then(|two| two.base()), None);
+        let other = Linear::unknown(Unknown::Base(Area::Cursor(0)));
+        assert_eq!(base.plus(&other, 1).and_then(|two| two.base()), None);
     }
 
     #[test]

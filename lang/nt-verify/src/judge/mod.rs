@@ -13,7 +13,9 @@
 //! Branches go forward only, so one pass in text order sees every way before the place where it comes in; what is
 //! known there is what is known on all of them. What cannot be proved is a violation.
 
+mod memory;
 mod names;
+mod number;
 mod read;
 mod result;
 mod write;
@@ -23,9 +25,10 @@ use crate::opcode::{Act, Form, Level, Slot, forms, is_sync};
 use crate::pin::Pins;
 use crate::program::{Refused, Source};
 use crate::span::{Instruction, Kind, Operand, Shape, Statement};
-use crate::value::{Content, Facts, Known, Linear, Predicate, Unknown};
+use crate::value::{Content, Facts, Known, Linear, Predicate};
 use crate::{Report, Rule};
 use nt_diag::Span;
+use number::About;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
@@ -81,7 +84,7 @@ pub(crate) fn judge<'w>(
         now: Some(Here { contents: Rc::default(), facts: Facts::default() }),
         coming: HashMap::new(),
         program: HashMap::new(),
-        unknowns: 0,
+        unknowns: Vec::new(),
         // Fact 0 is the guard of the site.
         facts: 1,
         stretch: 0,
@@ -199,7 +202,8 @@ struct Judge<'a, 'w> {
     coming: HashMap<&'w str, Here>,
     /// What was read of the program, which no span writes: the same value each time.
     program: HashMap<(&'w str, u32), Known>,
-    unknowns: u32,
+    /// What is known of each unknown, by its number.
+    unknowns: Vec<About>,
     facts: u32,
     /// Counts what may part the lanes: labels, branches, and effects under a guard, of which branches may be made.
     stretch: u32,
@@ -219,17 +223,12 @@ impl<'w> Judge<'_, 'w> {
 
     // Values.
 
-    fn unknown(&mut self) -> Linear {
-        self.unknowns += 1;
-        Linear::unknown(Unknown::Some(self.unknowns))
-    }
-
     /// A value of that many bits that nothing is known of.
     fn fresh(&mut self, bits: u32) -> Known {
         match bits {
             1 => Known::Predicate(self.predicate(&Facts::default(), &Facts::default())),
-            32 => Known::Half(self.unknown()),
-            64 => Known::Word(self.unknown()),
+            32 => Known::Half(self.unknown(u64::from(u32::MAX))),
+            64 => Known::Word(self.unknown(u64::MAX)),
             _ => Known::Nothing,
         }
     }
@@ -243,7 +242,8 @@ impl<'w> Judge<'_, 'w> {
     fn linear(&mut self, known: &Known) -> Linear {
         match known {
             Known::Word(linear) | Known::Half(linear) => linear.clone(),
-            Known::Lanes { .. } | Known::Predicate(_) | Known::Nothing => self.unknown(),
+            Known::Lanes { .. } => self.unknown(u64::from(u32::MAX)),
+            Known::Predicate(_) | Known::Nothing => self.unknown(u64::MAX),
         }
     }
 
@@ -363,7 +363,13 @@ impl<'w> Judge<'_, 'w> {
                     self.branch(index, target, &during);
                 }
             }
-            (Act::Store | Act::Reduce, _) => self.effect_on_memory(form, instruction, &during),
+            (Act::Store | Act::Reduce, _) => self.effect_on_memory(form, instruction, None, &during),
+            (Act::Claim, Some(values)) => {
+                let amount = values.first().map(|value| self.linear(value));
+                self.effect_on_memory(form, instruction, amount, &during);
+                let before = self.fresh(form.last);
+                self.destinations(form, instruction, &before, &during);
+            }
             (_, Some(values)) => {
                 let result = self.result(form, instruction, &values, &during);
                 self.destinations(form, instruction, &result, &during);

@@ -11,7 +11,7 @@ use crate::opcode::{Form, Slot};
 use crate::program::Refused;
 use crate::span::{Instruction, Number, Operand, Shape};
 use crate::special::special;
-use crate::value::{Content, Facts, Known, Linear, Predicate, Unknown};
+use crate::value::{Area, Content, Facts, Known, Linear, Predicate, Room, Unknown};
 use nt_diag::Span;
 
 impl<'w> Judge<'_, 'w> {
@@ -111,7 +111,11 @@ impl<'w> Judge<'_, 'w> {
                 self.add(Rule::V9, span, format!("`{name}` has {width} bits where {bits} are read"));
                 return None;
             }
-            return Some(self.fresh(bits));
+            return Some(match name {
+                // A warp has 32 lanes.
+                "%laneid" => Known::Half(self.unknown(31)),
+                _ => self.fresh(bits),
+            });
         }
         if bits == 1 && self.site.guard.is_some_and(|(guard, _)| guard == name) {
             return Some(Known::Predicate(Predicate::new(0, &Facts::default(), &Facts::default())));
@@ -192,10 +196,14 @@ impl<'w> Judge<'_, 'w> {
             self.add(Rule::V9, operand.span, message);
             return None;
         };
+        let base = |area| Known::Word(Linear::unknown(Unknown::Base(area)));
         Some(match (field.kind, bits) {
-            (FieldKind::Base(map), 64) => Known::Word(Linear::unknown(Unknown::Base(map))),
-            (FieldKind::Cap(map), 64) => Known::Word(Linear::unknown(Unknown::Cap(map))),
-            (FieldKind::Cap(map), 32) => Known::Half(Linear::unknown(Unknown::LowCap(map))),
+            (FieldKind::Base(map), _) => base(Area::Records(map)),
+            (FieldKind::Cursor(map), _) => base(Area::Cursor(map)),
+            (FieldKind::Drops(map), _) => base(Area::Drops(map)),
+            (FieldKind::Cap(map), 64) => Known::Word(Linear::unknown(Unknown::Room(Room::Cap(map)))),
+            (FieldKind::Cap(map), 32) => Known::Half(Linear::unknown(Unknown::Low(Room::Cap(map)))),
+            (FieldKind::Units(map), 32) => Known::Half(Linear::unknown(Unknown::Low(Room::Units(map)))),
             _ => self.fresh(bits),
         })
     }

@@ -1,16 +1,15 @@
-//! V7, V11 and V12: what is written is the span's own, and a store is proved to stay within a record.
+//! V7 and V12: what is written is the span's own, and effects happen when their site does.
 //!
 //! ```text
-//! st.global.u64 [%nt_a+8], %nt_end;     %nt_a = base(heat) + 16·%nt_i, and %nt_i < cap(heat) holds here
+//! @%p1 add.u32 %nt_n, %nt_n, 4;     of state, before `@%p1 ld.global.f32 …`
 //! ```
 
 use super::read::has_room;
 use super::{During, Judge};
 use crate::Rule;
-use crate::claim::{SLOT, Shape as MapShape};
-use crate::opcode::{Act, Form, Slot};
+use crate::opcode::{Form, Slot};
 use crate::span::{Instruction, Operand, Shape};
-use crate::value::{Content, Fact, Known, Linear, Unknown};
+use crate::value::{Content, Fact, Known};
 use nt_diag::Span;
 
 impl<'w> Judge<'_, 'w> {
@@ -99,84 +98,5 @@ impl<'w> Judge<'_, 'w> {
     /// Is it known that the instruction at the site is executed by whoever executes this?
     pub(super) fn is_site_on(&self, during: &During) -> bool {
         self.site.guard.is_none_or(|(_, negated)| during.facts.holds(&Fact::Held(0, !negated)))
-    }
-
-    /// V11: the address is that of a record, or of a table's cell, below the capacity.
-    pub(super) fn effect_on_memory(&mut self, form: &Form, instruction: &Instruction<'w>, during: &During) {
-        let Some(Operand { span, shape: Shape::Address { base, offset } }) = instruction.operands.first()
-        else {
-            return;
-        };
-        let span = *span;
-        self.effect(span, during);
-        if self.find(base).is_none() {
-            return self.add(Rule::V11, span, format!("`{base}` is no address that this span computed"));
-        }
-        let Some(Known::Word(address)) = self.read(base, 64, span, during) else { return };
-        let Some(address) = address.plus(&Linear::constant(*offset as u64), 1) else { return };
-        let Some(map) = address.base() else {
-            return self.add(Rule::V11, span, format!("`{base}` is not computed from the base of one map"));
-        };
-        let claimed = self.site.claim.maps.get(map as usize);
-        let name = claimed.map_or("", |map| map.name.as_str());
-        if claimed.is_some_and(|map| map.is_table() != (form.act == Act::Reduce)) {
-            let message = match form.act {
-                Act::Reduce => format!("`{name}` is a map, to whose records nothing is added"),
-                _ => format!("`{name}` is a table, into whose cells nothing is stored"),
-            };
-            return self.add(Rule::V11, span, message);
-        }
-        let bytes = u64::from(form.last / 8 * form.lanes);
-        let mut bounded = false;
-        for fact in during.facts.iter() {
-            if let Fact::Below(index, of) = fact
-                && *of == map
-            {
-                bounded = true;
-                if self.within(&address, map, index, bytes) {
-                    return;
-                }
-            }
-        }
-        let message = if bounded {
-            format!(
-                "`{base}` is not the base of `{name}` plus its shape times the index that was compared, or {bytes} bytes \
-                 there are not aligned within a record"
-            )
-        } else {
-            format!("no index is known to be below the capacity of `{name}` here")
-        };
-        self.add(Rule::V11, span, message);
-    }
-
-    /// Do `bytes` bytes at `address` lie within record `index` of a map, aligned?
-    pub(super) fn within(&self, address: &Linear, map: u32, index: &Linear, bytes: u64) -> bool {
-        let Some(shape) = self.site.claim.maps.get(map as usize).map(|map| &map.shape) else { return false };
-        // Where in the record: what is left of the address without base and index, if that is a constant.
-        let place = |stride: u32, caps: u32| {
-            address
-                .plus(&Linear::unknown(Unknown::Base(map)), u64::MAX)?
-                .plus(index, u64::from(stride).wrapping_neg())?
-                .plus(&Linear::unknown(Unknown::Cap(map)), u64::from(caps).wrapping_neg())?
-                .as_constant()
-        };
-        match shape {
-            MapShape::Packed { .. } | MapShape::Slots => {
-                let stride = match shape {
-                    MapShape::Packed { stride } => *stride,
-                    _ => SLOT,
-                };
-                place(stride, 0).is_some_and(|at| {
-                    let stride = u64::from(stride);
-                    at < stride
-                        && bytes <= stride - at
-                        && at.is_multiple_of(bytes)
-                        && stride.is_multiple_of(bytes)
-                })
-            }
-            MapShape::Columns(columns) => columns.iter().any(|column| {
-                place(column.width, column.offset) == Some(0) && bytes == u64::from(column.width)
-            }),
-        }
     }
 }
