@@ -71,7 +71,7 @@ judges: deps ## Four versions of ptxas: none sees an edit that changes nothing, 
 	@deps/folders.sh deps/judges.txt
 	@$(EXAMPLE) judge -- --ptxas .tools/bin/ptxas \
 		$$(printf -- '--ptxas %s ' .tools/ptxas-*/nvidia/*/bin/ptxas) $(PTX)
-	@for ptxas in .tools/ptxas-*/nvidia/*/bin/ptxas; do \
+	@for ptxas in .tools/bin/ptxas .tools/ptxas-*/nvidia/*/bin/ptxas; do \
 		PATH=$(CURDIR)/$$(dirname $$ptxas):$$PATH $(CARGO) test -q -p nt-ptx --test needs --test files -- --nocapture \
 			>.tools/judges.log 2>&1 || { cat .tools/judges.log; exit 1; }; \
 		grep -ho 'ptxas [0-9.]*[;:].*\|[0-9]* of [0-9]* statements.*' .tools/judges.log; \

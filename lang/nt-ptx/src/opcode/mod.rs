@@ -21,12 +21,15 @@
 //! which asks ptxas whether version and target are the least.
 //!
 //! Source: PTX ISA 9.0, chapter 9.7. Syntax says which operands are written and where addresses stand, "PTX ISA Notes"
-//! and "Target ISA Notes" the needs. What came with PTX 9.1 to 9.5 is in `recent`, held to ptxas 13.5.
+//! and "Target ISA Notes" the needs. What came with PTX 9.1 to 9.5 is in `recent`, held to ptxas 13.5. Sections are held to the
+//! manual's own titles, `tests/sections.txt`.
 
 mod class;
 mod describe;
 mod facts;
 mod row;
+#[cfg(test)]
+mod sections;
 mod table;
 mod types;
 mod words;

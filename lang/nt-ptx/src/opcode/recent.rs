@@ -36,9 +36,9 @@ const fn get(name: &'static str, section: &'static str) -> Row {
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     // 9.1
-    row("multimem.cp.async.bulk", BulkCopy, "9.7.9.25.4.4", &[Dst, Src, Bytes]).since(9, 1).on(90)
+    row("multimem.cp.async.bulk", BulkCopy, "9.7.9.26", &[Dst, Src, Bytes]).since(9, 1).on(90)
         .also(&[&[also(".cp_mask", 9, 1, 100)]]),
-    row("multimem.cp.reduce.async.bulk", BulkCopy, "9.7.9.25.4.5", &[Dst, Src, Bytes]).since(9, 1).on(90),
+    row("multimem.cp.reduce.async.bulk", BulkCopy, "9.7.9.27", &[Dst, Src, Bytes]).since(9, 1).on(90),
 
     // 9.3
     computes("clmad", Int, "9.7.1.5", D_A_B_C).since(9, 3).on(80),
@@ -49,14 +49,14 @@ pub(super) const ROWS: &[Row] = &[
     put("fabric.try_put", "9.7.10.5.2"),
     put("fabric.try_red", "9.7.10.5.3"),
     get("fabric.try_pullred", "9.7.10.5.4"),
-    row("fabric.submit.commit_group", Commit, "9.7.10.5.5", &[]).since(9, 5).on(100),
-    row("fabric.submit", Commit, "9.7.10.5.5", &[]).since(9, 3).on(100),
+    row("fabric.submit", Commit, "9.7.10.5.5", &[]).since(9, 3).on(100)
+        .also(&[&[also(".commit_group", 9, 5, 100)]]),
     row("fabric.wait", Wait, "9.7.10.5.6", &[In]).since(9, 3).on(100)
         .also(&[&[also(".sync_restrict::read", 9, 5, 100)]]),
 
     // 9.4
     row("applypriority.async.bulk.tensor", Prefetch, "9.7.10.19", &[Tensor]).since(9, 4).only_on(RUBIN),
     row("applypriority.async.bulk", Prefetch, "9.7.10.18", &[Address, Bytes]).since(9, 4).only_on(RUBIN),
-    row("spcompress", Convert, "9.7.10", &[Written, Written, In, In]).since(9, 4).only_on(RUBIN_ALONE),
-    row("spdecompress", Convert, "9.7.10", &[Written, In, In]).since(9, 4).only_on(RUBIN_ALONE),
+    row("spcompress", Convert, "9.7.10.30", &[Written, Written, In, In]).since(9, 4).only_on(RUBIN_ALONE),
+    row("spdecompress", Convert, "9.7.10.31", &[Written, In, In]).since(9, 4).only_on(RUBIN_ALONE),
 ];

@@ -49,6 +49,12 @@ fn rows(base: &str) -> &'static [Entry] {
     rest.get(..len).unwrap_or(&[])
 }
 
+/// All rows, for tests of the data.
+#[cfg(test)]
+pub(super) fn rows_of_all() -> impl Iterator<Item = &'static Row> {
+    TABLE.iter().map(|entry| entry.row)
+}
+
 /// Is there an instruction whose opcode begins with this word?
 pub(super) fn is_known(base: &str) -> bool {
     !rows(base).is_empty()

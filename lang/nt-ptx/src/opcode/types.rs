@@ -1,6 +1,6 @@
 //! The types that opcodes name, with their sizes.
 //!
-//! Source: PTX ISA 9.0, sections 5.2.1 (fundamental types), 5.2.3 (alternate floating-point formats), 5.2.5 (packed).
+//! Source: PTX ISA 9.0, sections 5.2.1 (fundamental types), 5.2.3 (alternate floating-point formats), 5.2.4 (packed).
 
 /// A type: `.f16x2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ const TYPES: &[Type] = &[
 mod tests {
     use super::*;
 
-    /// 5.2.5: a packed type is as wide as its elements, those of six bits each in a byte of their own.
+    /// 5.2.4: a packed type is as wide as its elements, those of six bits each in a byte of their own.
     #[test]
     fn packed_types_are_as_wide_as_their_parts() {
         for ty in TYPES {
