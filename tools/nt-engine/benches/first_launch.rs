@@ -5,6 +5,7 @@
 
 use nt_engine::cache::Cache;
 use nt_engine::{Engine, Probe};
+use nt_ir::launch::Conditions;
 use std::path::Path;
 
 const PROGRAM: &str = r#"program "warps"
@@ -45,7 +46,7 @@ fn first_launch(bencher: divan::Bencher<'_, '_>, name: &str) {
     bencher.counter(divan::counter::BytesCount::of_slice(&image)).with_inputs(engine).bench_values(
         |engine| {
             let found = engine.inspect(&image);
-            engine.prepare(found.image, &found.selected[0], device).unwrap()
+            engine.prepare(found.image, &found.selected[0], device, Conditions::NONE).unwrap()
         },
     );
 }

@@ -6,6 +6,7 @@ use crate::choose::{self, Choice};
 use crate::image::Image;
 use crate::prepare::{self, Prepared, Refusal, Tools};
 use crate::probe::Probe;
+use nt_ir::launch::Conditions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -51,7 +52,7 @@ struct Known {
     hash: String,
     found: Inspected,
     image: Image,
-    prepared: Mutex<BTreeMap<(String, u32), Answer>>,
+    prepared: Mutex<BTreeMap<(String, u32, Conditions), Answer>>,
 }
 
 /// Made once, by the first who asks; others wait for it.
@@ -117,12 +118,19 @@ impl Engine {
         images.list.get(number as usize).cloned()
     }
 
-    /// Prepares a kernel of an image for a device of compute capability `device` (90 for 9.0). The answer to the same
-    /// question is the same, and made once.
+    /// Prepares a kernel of an image for a device of compute capability `device` (90 for 9.0), for launches of which
+    /// `holds` holds: it may rely on that, and says on how much of it it does. The answer to the same question is the
+    /// same, and made once.
     ///
     /// # Errors
     /// The kernel has to run as it is; why is said.
-    pub fn prepare(&self, image: u32, kernel: &str, device: u32) -> Result<Arc<Prepared>, Refusal> {
+    pub fn prepare(
+        &self,
+        image: u32,
+        kernel: &str,
+        device: u32,
+        holds: Conditions,
+    ) -> Result<Arc<Prepared>, Refusal> {
         let known = lock(&self.images).list.get(image as usize).cloned();
         let Some(known) = known else { return Err(Refusal::input("no image has this number")) };
         if !known.found.selected.iter().any(|selected| selected == kernel) {
@@ -130,12 +138,12 @@ impl Engine {
         }
         let answer = {
             let mut prepared = lock(&known.prepared);
-            Arc::clone(prepared.entry((kernel.to_owned(), device)).or_default())
+            Arc::clone(prepared.entry((kernel.to_owned(), device, holds)).or_default())
         };
         let tools = Tools { probe: &self.probe, assembler: self.assembler.as_ref(), cache: &self.cache };
         let made = answer.get_or_init(|| {
             let module = known.image.module(kernel, device)?;
-            prepare::run(tools, &module, &known.hash, kernel, device).map(Arc::new)
+            prepare::run(tools, &module, &known.hash, kernel, (device, holds)).map(Arc::new)
         });
         made.clone()
     }

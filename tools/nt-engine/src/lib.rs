@@ -24,5 +24,6 @@ mod state;
 
 pub use engine::{Engine, Inspected};
 pub use nt_cli::choose;
+pub use nt_ir::launch::Conditions;
 pub use prepare::{Bug, Cost, Prepared, Refusal};
 pub use probe::Probe;

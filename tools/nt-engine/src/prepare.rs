@@ -16,6 +16,7 @@ use crate::manifest;
 use crate::probe::Probe;
 use crate::state;
 use nt_diag::{Diagnostic, Found, Source, Span};
+use nt_ir::launch::Conditions;
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::{Function, Module};
 use nt_trace::Manifest;
@@ -100,13 +101,13 @@ pub(crate) struct Tools<'t> {
     pub(crate) cache: &'t Cache,
 }
 
-/// Prepares `kernel` of a module, whose image has the hash `image`, for a device.
+/// Prepares `kernel` of a module, whose image has the hash `image`, for a device and launches of which `holds` holds.
 pub(crate) fn run(
     tools: Tools<'_>,
     parsed: &Parsed,
     image: &str,
     kernel: &str,
-    device: u32,
+    (device, holds): (u32, Conditions),
 ) -> Result<Prepared, Refusal> {
     let started = Instant::now();
     let (text, Resolved { module, info }) = (parsed.text(), parsed.resolved());
@@ -132,7 +133,7 @@ pub(crate) fn run(
         return Err(Refusal::bug("prune", &violations(&report), files));
     }
 
-    let (woven, mut kernel) = weave(tools.probe, module, &original, entry)?;
+    let (woven, mut kernel) = weave(tools.probe, module, &original, entry, holds)?;
     let ours = started.elapsed();
 
     let started = Instant::now();
@@ -214,6 +215,7 @@ fn weave(
     whole: &Module<'_>,
     original: &str,
     entry: &Function,
+    holds: Conditions,
 ) -> Result<(String, nt_trace::ntm::Kernel), Refusal> {
     let name = whole.at(entry.name);
     let bug = |pass, what: &str, woven: &str| {
@@ -232,7 +234,7 @@ fn weave(
     };
     // Lines of sites are the image's, of which the pruned module is a part.
     let place = Source::new("", whole.text).position(entry.span.start);
-    let options = nt_weave::Options { twin: true, place: Some((place.line, place.column)) };
+    let options = nt_weave::Options { twin: true, place: Some((place.line, place.column)), assume: holds };
     let woven = nt_weave::weave_with(&module, &info, &probe.prepared, &[function], options);
     if let Some((_, why)) = woven.refused.first() {
         let mut why = why.clone();

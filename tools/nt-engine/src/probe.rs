@@ -1,6 +1,6 @@
 //! A probe program that is ready to be woven, and what manifests say of it.
 
-use nt_ir::program::Program;
+use nt_ir::program::{MapKind, Program};
 
 /// A prepared program.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +20,11 @@ impl Probe {
         let (name, hash) = (program.name.clone(), blake3::hash(compiled).to_hex().to_string());
         let prepared = nt_ir::prepare(program, nt_ir::Options::default())?;
         Ok(Probe { prepared, name, hash })
+    }
+
+    /// Whether a program saves into a stream.
+    pub fn streams(program: &Program) -> bool {
+        program.maps.iter().any(|map| map.kind == MapKind::Stream)
     }
 
     /// What its program is called.

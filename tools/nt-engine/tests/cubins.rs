@@ -5,6 +5,7 @@
 use nt_engine::assemble::Assembler;
 use nt_engine::cache::Cache;
 use nt_engine::{Engine, Probe};
+use nt_ir::launch::Conditions;
 use std::path::Path;
 
 fn read(name: &str) -> Vec<u8> {
@@ -28,7 +29,7 @@ fn check(file: &str, kernel: &str, device: u32, target: &str, parameters: &[(u32
     let found = engine.inspect(&read(file));
     assert_eq!((found.reason.as_str(), found.faults.as_slice()), ("", &[][..]), "{file}");
     assert!(found.selected.iter().any(|name| name == kernel), "{file}: {:?}", found.selected);
-    let prepared = engine.prepare(found.image, kernel, device).unwrap();
+    let prepared = engine.prepare(found.image, kernel, device, Conditions::NONE).unwrap();
     assert_eq!(prepared.is_cubin, is_cubin);
     assert!(prepared.original.contains(&format!(".target {target}\n")), "{file}");
     let params: Vec<_> = prepared.twin().params.iter().map(|p| (p.offset, p.size)).collect();
@@ -60,6 +61,6 @@ fn of_a_linked_cubin_the_text_that_holds_the_kernel() {
 fn where_the_cubin_does_not_run_its_text_is_not_taken() {
     let engine = engine(None);
     let found = engine.inspect(&read("vector_add.sm_90a.cubin"));
-    let refusal = engine.prepare(found.image, "vector_add", 100).unwrap_err();
+    let refusal = engine.prepare(found.image, "vector_add", 100, Conditions::NONE).unwrap_err();
     assert!(refusal.reason.starts_with("no PTX for sm_100: "), "{}", refusal.reason);
 }

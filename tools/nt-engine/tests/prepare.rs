@@ -6,6 +6,7 @@ use nt_engine::assemble::Assembler;
 use nt_engine::cache::Cache;
 use nt_engine::choose::Choice;
 use nt_engine::{Engine, Prepared, Probe, Refusal};
+use nt_ir::launch::Conditions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,7 +62,7 @@ fn first(engine: &Engine, image: &[u8], device: u32) -> Result<Arc<Prepared>, Re
     let Some(kernel) = found.selected.first() else {
         return Err(Refusal { reason: found.reason, bug: None });
     };
-    engine.prepare(found.image, kernel, device)
+    engine.prepare(found.image, kernel, device, Conditions::NONE)
 }
 
 fn reason(image: &str, device: u32) -> String {
@@ -86,7 +87,7 @@ fn without_an_assembler_the_twin_is_ptx() {
     let found = engine.inspect(image.as_bytes());
     assert_eq!(found.selected, ["vector_add"]);
     assert_eq!(found.kernels.len(), 11);
-    let prepared = engine.prepare(found.image, "vector_add", 90).unwrap();
+    let prepared = engine.prepare(found.image, "vector_add", 90, Conditions::NONE).unwrap();
     assert!(!prepared.is_cubin);
     let text = prepared.image.strip_suffix(b"\0").unwrap();
     assert_eq!(text, prepared.woven.as_bytes());
@@ -200,6 +201,24 @@ fn variables_that_other_kernels_use_are_none_of_its_business() {
     assert!(!prepared.original.contains("count") && prepared.original.contains("pool"));
 }
 
+/// Whatever holds of the launches: a twin relies on no more than that, and says so to the hook as well as in the manifest.
+#[test]
+fn twins_rely_on_what_holds_alone() {
+    let image = read("nvcc/kernels.sm_90.ptx");
+    let engine = engine(&[], None, Cache::none());
+    let found = engine.inspect(image.as_bytes());
+    for bits in 0..=Conditions::ALL.bits() {
+        let holds = Conditions::from_bits(bits).unwrap();
+        let prepared = engine.prepare(found.image, "softmax_rows", 90, holds).unwrap();
+        let assumes = prepared.manifest.kernels[0].conditions();
+        assert!(assumes.is_subset_of(holds), "{holds}: {assumes}");
+        assert_eq!(prepared.twin().assumes, assumes.bits());
+    }
+    for (grid, block) in [([1, 1, 1], [64, 1, 1]), ([1, 2, 1], [33, 1, 1]), ([5, 1, 1], [32, 4, 2])] {
+        assert_eq!(nt_wire::message::holds(grid, block), Conditions::of(grid, block).bits());
+    }
+}
+
 #[test]
 fn the_same_question_has_the_same_answer() {
     let image = read("nvcc/kernels.sm_90.ptx");
@@ -207,13 +226,19 @@ fn the_same_question_has_the_same_answer() {
     let found = engine.inspect(image.as_bytes());
     assert_eq!(engine.inspect(image.as_bytes()), found);
     let answers: Vec<Arc<Prepared>> = std::thread::scope(|scope| {
-        let ask = || engine.prepare(found.image, "softmax_rows", 90).unwrap();
+        let ask = || engine.prepare(found.image, "softmax_rows", 90, Conditions::NONE).unwrap();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(answers.iter().all(|answer| Arc::ptr_eq(answer, &answers[0])));
-    assert!(engine.prepare(found.image, "no_such", 90).unwrap_err().reason.contains("not selected"));
-    assert!(engine.prepare(99, "softmax_rows", 90).is_err());
+    assert!(
+        engine
+            .prepare(found.image, "no_such", 90, Conditions::NONE)
+            .unwrap_err()
+            .reason
+            .contains("not selected")
+    );
+    assert!(engine.prepare(99, "softmax_rows", 90, Conditions::NONE).is_err());
 }
 
 /// The corpora: a folder a compiler.
@@ -242,7 +267,7 @@ fn prepare_all(probe: &Probe, assembled: impl Fn(&str) -> bool) -> usize {
         let found = engine.inspect(&image);
         assert_eq!(found.reason, "", "{}", file.display());
         for kernel in &found.selected {
-            match engine.prepare(found.image, kernel, found.newest.unwrap()) {
+            match engine.prepare(found.image, kernel, found.newest.unwrap(), Conditions::NONE) {
                 Ok(prepared) => {
                     probed += 1;
                     let kernel = &prepared.manifest.kernels[0];

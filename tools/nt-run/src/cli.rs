@@ -44,6 +44,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) pool: Option<u64>,
 
+    /// Memory of a stream of events, a launch (16M, 1G) [default: the program's `config stream`, or 64M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) stream: Option<u64>,
+
     /// Run the command above the software GPU, which executes PTX on the CPU; a seed shuffles its schedule
     #[arg(long, value_name = "seed=N", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) vgpu: Option<Vgpu>,

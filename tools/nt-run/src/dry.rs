@@ -9,11 +9,11 @@
 //! ```
 //!
 //! Kernels are woven and verified for the newest architecture that the file has PTX for, and not assembled: what an
-//! assembler or a device may refuse is not known. Kernels of libraries, and those that are compiled while the command
+//! assembler or a device may refuse is not known. Nothing is assumed of launches, since none is known. Kernels of libraries, and those that are compiled while the command
 //! runs, are not looked for.
 
 use nt_cli::choose::demangle;
-use nt_engine::Engine;
+use nt_engine::{Conditions, Engine};
 use std::path::Path;
 
 /// Larger files are not read.
@@ -35,7 +35,7 @@ pub(crate) fn kernels(engine: &Engine, file: &Path) -> Vec<String> {
         if !found.selected.contains(kernel) {
             return "not selected".to_owned();
         }
-        match engine.prepare(found.image, kernel, newest) {
+        match engine.prepare(found.image, kernel, newest, Conditions::NONE) {
             Ok(prepared) => {
                 let sites = prepared.manifest.kernels.iter().map(|kernel| kernel.sites.len()).sum::<usize>();
                 let noun = if sites == 1 { "site" } else { "sites" };

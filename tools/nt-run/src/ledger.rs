@@ -1,6 +1,6 @@
 //! What the parent learns while the command runs: who spoke to it, what was prepared, what was refused.
 
-use nt_engine::{Cost, Refusal};
+use nt_engine::{Conditions, Cost, Refusal};
 use nt_trace::ntm::Resources;
 use nt_wire::message::Bye;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,8 @@ pub(crate) struct Ledger {
 pub(crate) struct Entries {
     /// Processes that said hello, in that order.
     pub(crate) processes: Vec<Process>,
-    /// Each kernel that was asked for, by its name and architecture.
-    pub(crate) kernels: BTreeMap<(String, u32), Outcome>,
+    /// Each kernel that was asked for, by its name, architecture and what holds of the launches.
+    pub(crate) kernels: BTreeMap<(String, u32, Conditions), Outcome>,
     /// Images of which nothing can be probed, by reason: how many.
     pub(crate) images: BTreeMap<String, u64>,
     /// Images that were seen.
@@ -44,7 +44,7 @@ pub(crate) struct Process {
     pub(crate) bye: Option<Bye>,
 }
 
-/// What became of a kernel on an architecture.
+/// What became of a kernel on an architecture, for launches of some shape.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Outcome {
     /// It is probed.
@@ -53,6 +53,8 @@ pub(crate) enum Outcome {
         resources: [Option<Resources>; 2],
         /// What that took.
         cost: Cost,
+        /// What it relies on; twins that rely on the same are one.
+        assumes: Conditions,
     },
     /// It runs as it is.
     Refused(Arc<Refusal>),

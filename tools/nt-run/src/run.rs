@@ -138,7 +138,14 @@ fn probe(args: &Args, report: &Report) -> anyhow::Result<Option<Probe>> {
         source: loaded.source.clone(),
         program: loaded.program.clone(),
     })?;
-    match Probe::new(loaded.program, &compiled) {
+    let mut program = loaded.program;
+    if let Some(bytes) = args.stream {
+        if !Probe::streams(&program) {
+            anyhow::bail!("`--stream`: the program `{}` has no map that is a stream", program.name);
+        }
+        program.config.stream = bytes;
+    }
+    match Probe::new(program, &compiled) {
         Ok(probe) => Ok(Some(probe)),
         Err(broken) => {
             report.tell(&loaded.source_name, &loaded.source, &broken.found);
@@ -163,8 +170,21 @@ fn settings(args: &Args) -> Settings {
         protocol: nt_wire::PROTOCOL,
         wait_ms: if args.on_full == OnFull::Drop { 0 } else { args.wait_ms },
         exit_ms: args.exit_ms,
-        // The software GPU's memory is the host's: a sixteenth of it would be much for what an interpreter records.
-        pool_bytes: args.pool.unwrap_or(if args.vgpu.is_some() { 64 << 20 } else { 0 }),
+        pool_bytes: args.pool.unwrap_or_else(|| pool(args.stream, args.vgpu.is_some())),
+    }
+}
+
+/// Memory for what launches save; 0 leaves it to the hook.
+fn pool(stream: Option<u64>, software: bool) -> u64 {
+    // The software GPU's memory is the host's: a sixteenth of it would be much for what an interpreter records.
+    let least = if software { 64 << 20 } else { 0 };
+    // A launch gets half of the pool at most, which is a power of two.
+    let twice = stream.and_then(|bytes| bytes.checked_mul(2)?.checked_add(1)?.checked_next_power_of_two());
+    match twice {
+        // As much as the hook takes by itself suffices.
+        Some(bytes) if !software && bytes <= 1 << 28 => 0,
+        Some(bytes) => bytes.max(least),
+        None => least,
     }
 }
 

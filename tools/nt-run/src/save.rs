@@ -40,7 +40,9 @@ pub(crate) fn kept(shared: &Shared, kernel: &str, arch: u32, prepared: &Prepared
         .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' })
         .collect();
     let hash: String = prepared.manifest.original.chars().take(8).collect();
-    let folder = shared.folder.join("kept").join(format!("{clean}.{hash}.sm_{arch}"));
+    let assumes = prepared.manifest.kernels.iter().flat_map(|kernel| &kernel.assumes);
+    let assumes: String = assumes.map(|name| format!(".{name}")).collect();
+    let folder = shared.folder.join("kept").join(format!("{clean}.{hash}.sm_{arch}{assumes}"));
     let manifest = prepared.manifest.to_json();
     let mut files: Vec<(&str, &[u8])> = vec![
         ("original.ptx", prepared.original.as_bytes()),

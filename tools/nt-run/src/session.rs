@@ -8,7 +8,7 @@ use crate::ledger::{Outcome, Process};
 use crate::save;
 use crate::server::Shared;
 use crate::talk::{Message, memory_file, receive, send};
-use nt_engine::{Prepared, Refusal};
+use nt_engine::{Conditions, Prepared, Refusal};
 use nt_wire::PROTOCOL;
 use nt_wire::message::{Body, Bye, Hello, Image, Kernels, Kind, Need, Refused, Settings};
 use std::os::unix::net::UnixStream;
@@ -108,21 +108,23 @@ impl<'s> Session<'s> {
     }
 
     fn need(&mut self, need: &Need, serial: u32) -> std::io::Result<()> {
-        let Need { image, arch, kernel } = need;
-        let prepared = guard(|| self.shared.engine.prepare(*image, kernel, *arch)).unwrap_or_else(|panic| {
-            let question = format!("kernel {kernel}, sm_{arch}\n");
+        let Need { image, arch, kernel, holds } = need;
+        let holds = Conditions::from_bits(*holds).unwrap_or(Conditions::NONE);
+        let prepare = || self.shared.engine.prepare(*image, kernel, *arch, holds);
+        let prepared = guard(prepare).unwrap_or_else(|panic| {
+            let question = format!("kernel {kernel}, sm_{arch}, launches: {holds}\n");
             let bytes = self.shared.engine.bytes(*image);
             let files: [(&str, &[u8]); 2] = [("image", &bytes), ("question", question.as_bytes())];
             Err(Refusal { reason: save::panic(self.shared, &panic, &files), bug: None })
         });
-        let key = (kernel.clone(), *arch);
+        let key = (kernel.clone(), *arch, holds);
         match prepared {
             Ok(prepared) => {
                 let prepared = if self.shared.as_ptx { as_ptx(prepared) } else { prepared };
                 let known = self.enter(key, probed(&prepared));
                 let cost = prepared.cost;
                 self.shared.log.line(format_args!(
-                    "{} {kernel} for sm_{arch}: probed, {:.1} ms and {:.1} ms of assembler ({} runs)",
+                    "{} {kernel} for sm_{arch} ({holds}): probed, {:.1} ms and {:.1} ms of assembler ({} runs)",
                     self.pid,
                     cost.ours.as_secs_f64() * 1e3,
                     cost.assembler.as_secs_f64() * 1e3,
@@ -136,9 +138,10 @@ impl<'s> Session<'s> {
                 send(self.stream, &prepared.twin().message(serial), Some(&file))
             }
             Err(refusal) => {
-                self.shared
-                    .log
-                    .line(format_args!("{} {kernel} for sm_{arch}: refused: {}", self.pid, refusal.reason));
+                self.shared.log.line(format_args!(
+                    "{} {kernel} for sm_{arch} ({holds}): refused: {}",
+                    self.pid, refusal.reason
+                ));
                 let mut reason = refusal.reason.clone();
                 let refusal = Arc::new(refusal);
                 let known = self.enter(key, Outcome::Refused(Arc::clone(&refusal)));
@@ -155,7 +158,7 @@ impl<'s> Session<'s> {
     }
 
     /// Enters what became of a kernel. True if that was known before: another process asked first.
-    fn enter(&self, key: (String, u32), outcome: Outcome) -> bool {
+    fn enter(&self, key: (String, u32, Conditions), outcome: Outcome) -> bool {
         let mut entries = self.shared.ledger.open();
         let known = entries.kernels.get(&key) == Some(&outcome);
         if !known {
@@ -189,5 +192,6 @@ fn as_ptx(prepared: Arc<Prepared>) -> Arc<Prepared> {
 fn probed(prepared: &Prepared) -> Outcome {
     let kernel = prepared.manifest.kernels.first();
     let resources = [kernel.and_then(|k| k.before), kernel.and_then(|k| k.after)];
-    Outcome::Probed { resources, cost: prepared.cost }
+    let assumes = kernel.map_or(Conditions::NONE, nt_trace::ntm::Kernel::conditions);
+    Outcome::Probed { resources, cost: prepared.cost, assumes }
 }

@@ -12,7 +12,9 @@
 use crate::counts::{Counts, Launches};
 use crate::ledger::{Entries, Outcome};
 use nt_cli::choose::demangle;
-use std::collections::BTreeMap;
+use nt_engine::Cost;
+use nt_trace::ntm::Resources;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// All that a summary is made of.
@@ -177,11 +179,11 @@ pub(crate) fn body(facts: &Facts<'_>) -> String {
     text
 }
 
-/// A row a kernel that was selected, most launches first; the others are counted.
+/// A row a kernel that was selected, the probed ones first, of these most launches first; the others are counted.
 fn table(facts: &Facts<'_>) -> String {
     let nobody = Launches::default();
     let mut by_name: BTreeMap<&str, Vec<&Outcome>> = BTreeMap::new();
-    for ((name, _), outcome) in &facts.entries.kernels {
+    for ((name, ..), outcome) in &facts.entries.kernels {
         by_name.entry(name).or_default().push(outcome);
     }
     let (mut rows, mut others, mut other_launches) = (Vec::new(), 0, 0);
@@ -199,7 +201,8 @@ fn table(facts: &Facts<'_>) -> String {
             rows.push((name, &nobody));
         }
     }
-    rows.sort_by(|(a, x), (b, y)| y.launches.cmp(&x.launches).then(a.cmp(b)));
+    // What was probed is what the user has come for; a framework's own kernels would fill the table.
+    rows.sort_by(|(a, x), (b, y)| (y.probed > 0, y.launches).cmp(&(x.probed > 0, x.launches)).then(a.cmp(b)));
     let mut lines = Vec::new();
     for (name, launches) in rows.iter().take(ROWS) {
         let outcomes = by_name.get(name).map_or(&[][..], Vec::as_slice);
@@ -260,29 +263,48 @@ fn why_others(facts: &Facts<'_>) -> String {
     if reasons.is_empty() { String::new() } else { format!(": {}", list(&reasons, 3)) }
 }
 
-/// The last two columns: registers before and after, then what the first launch cost or why there was none.
+/// The last two columns: registers before and after, then what the first launches cost or why there were none.
 fn outcome(outcomes: &[&Outcome], launches: &Launches) -> (String, String) {
-    let mut registers = String::new();
     let mut words = Vec::new();
+    let mut spilled: Option<u32> = None;
+    let (mut before, mut after) = (BTreeSet::new(), BTreeSet::new());
+    let (mut twins, mut total, mut known) = (BTreeSet::new(), Cost::default(), false);
     for outcome in outcomes {
         match outcome {
-            Outcome::Probed { resources, cost } => {
-                if let [Some(before), Some(after)] = resources {
-                    registers = format!("{} -> {}", before.registers, after.registers);
-                    let (was, is) =
-                        (before.spill_stores + before.spill_loads, after.spill_stores + after.spill_loads);
-                    if is > was {
-                        words.push(format!("{} bytes more spilled", is - was));
-                    }
+            Outcome::Probed { resources, cost, assumes } => {
+                if let [Some(was), Some(is)] = resources {
+                    before.insert(was.registers);
+                    after.insert(is.registers);
+                    let more = |r: &Resources| r.spill_stores + r.spill_loads;
+                    spilled = spilled.max(more(is).checked_sub(more(was)).filter(|&bytes| bytes > 0));
                 }
-                let ms = |time: std::time::Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
-                words.push(match (cost.assembled, resources[1]) {
-                    (0, None) => format!("{}, then the driver's assembler", ms(cost.ours)),
-                    (0, Some(_)) => format!("{}, ptxas from the cache", ms(cost.ours)),
-                    _ => format!("{}, ptxas {}", ms(cost.ours), ms(cost.assembler)),
-                });
+                twins.insert(*assumes);
+                known |= resources[1].is_some();
+                total.ours += cost.ours;
+                total.assembler += cost.assembler;
+                total.assembled += cost.assembled;
             }
-            Outcome::Refused(refusal) => words.push(refusal.reason.clone()),
+            Outcome::Refused(_) => {}
+        }
+    }
+    if !twins.is_empty() {
+        words.extend(spilled.map(|bytes| format!("{bytes} bytes more spilled")));
+        let ms = |time: std::time::Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+        let mut cost = match (total.assembled, known) {
+            (0, false) => format!("{}, then the driver's assembler", ms(total.ours)),
+            (0, true) => format!("{}, ptxas from the cache", ms(total.ours)),
+            _ => format!("{}, ptxas {}", ms(total.ours), ms(total.assembler)),
+        };
+        if twins.len() > 1 {
+            cost += &format!(", for {} shapes of launches", twins.len());
+        }
+        words.push(cost);
+    }
+    for outcome in outcomes {
+        if let Outcome::Refused(refusal) = outcome
+            && !words.contains(&refusal.reason)
+        {
+            words.push(refusal.reason.clone());
         }
     }
     // What the hook has to say; the refusals it got from us are said already.
@@ -291,8 +313,18 @@ fn outcome(outcomes: &[&Outcome], launches: &Launches) -> (String, String) {
             words.push(reason.clone());
         }
     }
-    words.dedup();
+    let registers =
+        if after.is_empty() { String::new() } else { format!("{} -> {}", range(&before), range(&after)) };
     (registers, words.join("; "))
+}
+
+/// `32`, or `32-38` of several.
+fn range(numbers: &BTreeSet<u32>) -> String {
+    match (numbers.first(), numbers.last()) {
+        (Some(least), Some(most)) if least != most => format!("{least}-{most}"),
+        (Some(one), _) => one.to_string(),
+        _ => String::new(),
+    }
 }
 
 /// A name that fits, with its middle left out.

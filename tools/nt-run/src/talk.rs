@@ -135,7 +135,7 @@ mod tests {
         let bytes = vec![0x5a; 100_000];
         let file = memory_file("image", &bytes).unwrap();
         send(&theirs, &Image { size: 100_000 }.message(7), Some(&file)).unwrap();
-        send(&theirs, &Need { image: 1, arch: 90, kernel: "k".into() }.message(8), None).unwrap();
+        send(&theirs, &Need { image: 1, arch: 90, kernel: "k".into(), holds: 0 }.message(8), None).unwrap();
         drop(theirs);
         let image = receive(&ours).unwrap().unwrap();
         assert_eq!(image.head.serial, 7);
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn one_byte_at_a_time() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let bytes = Need { image: 1, arch: 90, kernel: "kernel".into() }.message(1);
+        let bytes = Need { image: 1, arch: 90, kernel: "kernel".into(), holds: 0 }.message(1);
         let writer = std::thread::spawn(move || {
             for byte in bytes {
                 theirs.write_all(&[byte]).unwrap();

@@ -85,7 +85,7 @@ impl Hook {
     }
 
     fn need(&self, image: u32, kernel: &str) -> Result<(Twin, Vec<u8>), String> {
-        self.send(&Need { image, arch: 90, kernel: kernel.to_owned() }, None);
+        self.send(&Need { image, arch: 90, kernel: kernel.to_owned(), holds: 0 }, None);
         let (head, body, file) = self.answer();
         match head.kind {
             Kind::Twin => {

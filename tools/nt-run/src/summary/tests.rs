@@ -1,8 +1,7 @@
 //! Summaries of made-up runs, word by word.
 
 use super::*;
-use nt_engine::{Cost, Refusal};
-use nt_trace::ntm::Resources;
+use nt_engine::{Conditions, Refusal};
 use nt_wire::message::Bye;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +36,7 @@ fn launches(numbers: [u64; 3], reason: &str) -> Launches {
 fn probed(before: u32, after: u32, assembled: u32) -> Outcome {
     let of = |registers| Some(Resources { registers, ..Resources::default() });
     let cost = Cost { ours: Duration::from_micros(2400), assembler: Duration::from_millis(31), assembled };
-    Outcome::Probed { resources: [of(before), of(after)], cost }
+    Outcome::Probed { resources: [of(before), of(after)], cost, assumes: Conditions::NONE }
 }
 
 fn refused(reason: &str) -> Outcome {
@@ -48,7 +47,7 @@ fn refused(reason: &str) -> Outcome {
 fn a_run_that_went_well() {
     let mut entries = met();
     entries.selected.extend(["saxpy", "histogram"].map(str::to_owned));
-    let key = |name: &str| (name.to_owned(), 90);
+    let key = |name: &str| (name.to_owned(), 90, Conditions::NONE);
     let reason = "it uses the module's .global variable `bins`";
     entries.kernels = [
         (key("gemm"), probed(32, 38, 2)),
@@ -74,11 +73,39 @@ fn a_run_that_went_well() {
         body(&facts),
         "  kernel     launches  probed  collected  registers  first launch\n\
         \x20 gemm             23      23         23   32 -> 38  2.4 ms, ptxas 31.0 ms\n\
-        \x20 histogram        23       0          0             it uses the module's .global variable `bins`\n\
         \x20 saxpy            23      20         20   12 -> 16  2.4 ms, ptxas from the cache; 3 captured into a graph\n\
+        \x20 histogram        23       0          0             it uses the module's .global variable `bins`\n\
         \x20 1 other kernel was launched unprobed, 4 times: not selected\n\
         \x20 trace.ntt holds the trace of 1 process (12.1 KiB); next: nt-map report trace.ntt\n\
          \n@n: 7\n"
+    );
+}
+
+/// Two twins, of which the first serves two shapes, and a shape for which there is none.
+#[test]
+fn a_kernel_of_several_shapes() {
+    let mut entries = met();
+    let key = |holds| ("gemm".to_owned(), 90, holds);
+    let relying = |on, registers| match probed(32, registers, 2) {
+        Outcome::Probed { resources, cost, .. } => Outcome::Probed { resources, cost, assumes: on },
+        other => other,
+    };
+    let flat = Conditions::FLAT_GRID;
+    entries.kernels = [
+        (key(Conditions::NONE), relying(Conditions::NONE, 40)),
+        (key(Conditions::FLAT_BLOCK), relying(Conditions::NONE, 40)),
+        (key(flat), relying(flat, 36)),
+        (key(Conditions::ALL), refused("ptxas refuses it")),
+    ]
+    .into();
+    let kernels =
+        [("gemm".to_owned(), launches([9, 7, 7], "2 of a shape that none of its twins is for"))].into();
+    let counts = Counts { kernels, ..Counts::default() };
+    assert_eq!(
+        body(&facts(&entries, &counts)),
+        "  kernel  launches  probed  collected    registers  first launch\n\
+        \x20 gemm           9       7          7  32 -> 36-40  7.2 ms, ptxas 93.0 ms, for 2 shapes of launches; \
+         ptxas refuses it; 2 of a shape that none of its twins is for\n"
     );
 }
 
@@ -95,14 +122,14 @@ fn nothing_is_told_with_its_reason() {
 
     let unread = Entries {
         seen: 3,
-        selected: std::collections::BTreeSet::new(),
+        selected: BTreeSet::new(),
         images: [("no PTX: cubin for sm_90 only".to_owned(), 3)].into(),
         ..met()
     };
     check(facts(&unread, &none), "none of the 3 modules can be: no PTX: cubin for sm_90 only");
     let closed = Entries { seen: 4, closed: ["gemm".to_owned()].into(), ..unread.clone() };
     check(facts(&closed, &none), "no chosen kernel can be: no PTX: cubin for sm_90 only");
-    let unselected = Entries { selected: std::collections::BTreeSet::new(), ..met() };
+    let unselected = Entries { selected: BTreeSet::new(), ..met() };
     let (choices, near) = (["gem_".to_owned()], ["gemm".to_owned(), "gemv".to_owned()]);
     check(
         Facts { choices: &choices, nearest: &near, ..facts(&unselected, &none) },
@@ -114,9 +141,9 @@ fn nothing_is_told_with_its_reason() {
         Counts { kernels: [("gemm".to_owned(), launches([5, 0, 0], "no"))].into(), ..Counts::default() };
     check(facts(&met(), &counts), "no");
     let mut entries = met();
-    entries.kernels = [(("gemm".to_owned(), 90), refused("line 7: expected `;`"))].into();
+    entries.kernels = [(("gemm".to_owned(), 90, Conditions::NONE), refused("line 7: expected `;`"))].into();
     check(facts(&entries, &counts), "line 7: expected `;`");
-    entries.kernels.insert(("k".to_owned(), 90), refused("0 sites"));
+    entries.kernels.insert(("k".to_owned(), 90, Conditions::NONE), refused("0 sites"));
     check(facts(&entries, &counts), "0 sites (and another reason)");
 }
 
