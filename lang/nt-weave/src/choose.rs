@@ -83,27 +83,30 @@ pub(crate) fn kernels(module: &Module<'_>, chosen: &[usize]) -> impl Iterator<It
 
 /// Is there all in the program that can be woven?
 pub(crate) fn program(program: &Program) -> Result<(), Refused> {
-    let behind = |point: &Tracepoint| {
-        matches!(
-            point,
-            Tracepoint::Inst { placement: Placement::After, .. }
-                | Tracepoint::Ptx { placement: Placement::After, .. }
-        )
-    };
-    let points = || program.probes.iter().flat_map(|probe| &probe.points);
-    let what = if points().any(behind) {
-        "probes behind instructions (`:after`)"
-    } else if points().any(|point| matches!(point, Tracepoint::Block { .. })) {
-        "probes basic blocks (`bb:`)"
-    } else if program.maps.iter().any(|map| map.kind == MapKind::Stream) {
-        "saves to a stream (`stream<warp>`)"
-    } else if program.maps.iter().any(|map| map.kind != MapKind::Array) {
-        "saves to an array with a capacity (`array<warp>[N]`)"
-    } else {
-        return Ok(());
-    };
-    let message = format!("`{}` {what}, which is not woven yet", program.name);
+    let Some(what) = unwoven(program) else { return Ok(()) };
+    let message = format!("`{}` has {what}, which are not woven yet", program.name);
     Err(Box::new(Diagnostic::error("not-yet", Span::at(0), message)))
+}
+
+/// What of the program is not woven yet, if something is, as messages call it.
+pub fn unwoven(program: &Program) -> Option<&'static str> {
+    let mut points = program.probes.iter().flat_map(|probe| &probe.points);
+    let point = points.find_map(|point| match point {
+        Tracepoint::Inst { placement: Placement::After, .. }
+        | Tracepoint::Ptx { placement: Placement::After, .. } => {
+            Some("probes behind instructions (`:after`)")
+        }
+        Tracepoint::Block { .. } => Some("probes of basic blocks (`bb:`)"),
+        _ => None,
+    });
+    let map = || {
+        program.maps.iter().find_map(|map| match map.kind {
+            MapKind::Array => None,
+            MapKind::Slots { .. } => Some("arrays with a capacity (`array<warp>[N]`)"),
+            MapKind::Stream => Some("streams (`stream<warp>`)"),
+        })
+    };
+    point.or_else(map)
 }
 
 /// The name of a function.

@@ -6,6 +6,8 @@
 //!             .param .align 8 .b8 nt_ctx[24]/*nt:ctx prefix=nt_ zero@0:8 base.heat@8:8 cap.heat@16:8 stride.heat=16*//*}nt:edit*/) {
 //! ```
 //!
+//! A stream has five words: `base.ev@8:8 cap.ev@16:4 units.ev@20:4 cursor.ev@24:8 drops.ev@32:8`.
+//!
 //! By value, because its words are then operands in the constant bank; a pointer would cost a dependent load before
 //! the first address. The comment is a claim: the verifier checks it against the code, and whoever launches the kernel
 //! against what it fills in. Forward declarations of the same entry get the same edit, or ptxas finds "inconsistent
@@ -14,7 +16,7 @@
 use crate::UsedTable;
 use crate::choose::Names;
 use crate::pins::Pins;
-use nt_ir::layout::{Layout, Presence};
+use nt_ir::layout::{Layout, Presence, SLOT};
 use nt_ir::program::Program;
 use nt_ptx::Edits;
 use nt_ptx::syntax::Module;
@@ -30,11 +32,13 @@ pub(crate) struct Context {
     declaration: String,
 }
 
-/// A word of the context block, 8 bytes.
+/// A word of the context block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Bytes into the block.
+    /// Bytes into the block, a multiple of the size.
     pub offset: u32,
+    /// Bytes it takes: 4 or 8.
+    pub size: u32,
     /// What it holds.
     pub fill: Fill,
 }
@@ -47,10 +51,41 @@ pub enum Fill {
     /// The device address of a map, by its index in [`crate::WovenKernel::maps`]; [`crate::WovenKernel::tables`] are
     /// counted on behind them.
     Base(u32),
-    /// How many units that map or table has room for.
+    /// How many units that map or table has room for; of a stream, how many slots.
     Capacity(u32),
+    /// The device address of the count of chunks that were claimed of a stream, by its index among the maps.
+    Cursor(u32),
+    /// The device address of a stream's counts of events that found no room, 4 bytes a unit.
+    Drops(u32),
+    /// How many units of a stream the launch has.
+    Units(u32),
     /// The number of the launch.
     Launch,
+}
+
+impl Fill {
+    /// What a claim calls a word of a map or table.
+    fn word(self) -> &'static str {
+        match self {
+            Fill::Zero => "zero",
+            Fill::Base(_) => "base",
+            Fill::Capacity(_) => "cap",
+            Fill::Cursor(_) => "cursor",
+            Fill::Drops(_) => "drops",
+            Fill::Units(_) => "units",
+            Fill::Launch => "launch",
+        }
+    }
+
+    /// The map or table that it is of.
+    fn map(self) -> Option<u32> {
+        match self {
+            Fill::Base(map) | Fill::Capacity(map) | Fill::Cursor(map) | Fill::Drops(map) | Fill::Units(map) => {
+                Some(map)
+            }
+            Fill::Zero | Fill::Launch => None,
+        }
+    }
 }
 
 impl Context {
@@ -64,16 +99,33 @@ impl Context {
         pins: &Pins,
         prefix: &str,
     ) -> Context {
-        let mut fills = vec![Fill::Zero];
+        let mut words = vec![(Fill::Zero, 8)];
+        let is_stream = |number: u32| {
+            let map = maps.get(number as usize).and_then(|&map| layouts.get(map));
+            map.is_some_and(|layout| layout.stream.is_some())
+        };
         for number in (0..).take(maps.len() + tables.len()) {
-            fills.extend([Fill::Base(number), Fill::Capacity(number)]);
+            words.push((Fill::Base(number), 8));
+            match is_stream(number) {
+                false => words.push((Fill::Capacity(number), 8)),
+                true => words.extend([
+                    (Fill::Capacity(number), 4),
+                    (Fill::Units(number), 4),
+                    (Fill::Cursor(number), 8),
+                    (Fill::Drops(number), 8),
+                ]),
+            }
         }
         if launch {
-            fills.push(Fill::Launch);
+            words.push((Fill::Launch, 8));
         }
-        let slots: Vec<Slot> =
-            (0..).step_by(8).zip(fills).map(|(offset, fill)| Slot { offset, fill }).collect();
-        let size = 8 * u32::try_from(slots.len()).unwrap_or(u32::MAX / 8);
+        // Words of 4 bytes come in pairs, so that those of 8 are aligned.
+        let mut size = 0;
+        let mut slots: Vec<Slot> = Vec::with_capacity(words.len());
+        for (fill, bytes) in words {
+            slots.push(Slot { offset: size, size: bytes, fill });
+            size += bytes;
+        }
 
         let map_names = maps.iter().filter_map(|&map| program.maps.get(map)).map(|map| map.name.clone());
         let table_names = tables.iter().map(|table| format!("@{}", table.name));
@@ -81,19 +133,18 @@ impl Context {
         let name = |number: u32| names.get(number as usize).map_or("", String::as_str);
         let mut declaration = format!(".param .align 8 .b8 {prefix}ctx[{size}]/*nt:ctx prefix={prefix}");
         // Writing to a String cannot fail.
-        for slot in &slots {
-            let at = slot.offset;
-            let _ = match slot.fill {
-                Fill::Zero => write!(declaration, " zero@{at}:8"),
-                Fill::Base(map) => write!(declaration, " base.{}@{at}:8", name(map)),
-                Fill::Capacity(map) => write!(declaration, " cap.{}@{at}:8", name(map)),
-                Fill::Launch => write!(declaration, " launch@{at}:8"),
+        for Slot { offset, size, fill } in &slots {
+            let word = fill.word();
+            let _ = match fill.map() {
+                Some(map) => write!(declaration, " {word}.{}@{offset}:{size}", name(map)),
+                None => write!(declaration, " {word}@{offset}:{size}"),
             };
         }
         for (number, layout) in (0..).zip(maps.iter().filter_map(|&map| layouts.get(map))) {
-            let _ = match layout.columnar {
-                false => write!(declaration, " stride.{}={}", name(number), layout.stride),
-                true => write!(declaration, " columns.{}={}", name(number), widths(layout)),
+            let _ = match (layout.columnar, layout.stream) {
+                (_, Some(_)) => write!(declaration, " stride.{}={SLOT}", name(number)),
+                (false, None) => write!(declaration, " stride.{}={}", name(number), layout.stride),
+                (true, None) => write!(declaration, " columns.{}={}", name(number), widths(layout)),
             };
         }
         for (name, table) in names.iter().skip(maps.len()).zip(tables) {

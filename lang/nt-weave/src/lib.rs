@@ -17,6 +17,7 @@
 mod bodies;
 mod bounds;
 mod choose;
+mod codes;
 mod context;
 mod emit;
 mod instructions;
@@ -29,13 +30,17 @@ mod tables;
 
 use nt_diag::Diagnostic;
 use nt_ir::Prepared;
+use nt_ir::launch::Conditions;
 use nt_ir::layout::Layout;
 use nt_ir::program::{Field, Limit, Unit};
 use nt_ptx::syntax::Module;
 use nt_ptx::version::Pair;
 use nt_ptx::{Edits, ModuleInfo};
 
+pub use codes::{Code, Form};
+pub use choose::unwoven;
 pub use context::{Fill, Slot};
+pub use nt_affine::{Linear, Term};
 pub use nt_ir::glob_matches;
 pub use pins::{Constant, Pin};
 pub use prune::prune;
@@ -94,6 +99,8 @@ pub struct WovenKernel {
     pub sites: Vec<Site>,
     /// Up to where the records are exact.
     pub limits: Vec<Limit>,
+    /// What was relied on of a launch: it must not be of this kernel where one of these does not hold.
+    pub assumes: Conditions,
     /// The PTX version that the text of this kernel needs.
     pub minimum_version: Pair,
 }
@@ -120,6 +127,17 @@ pub struct UsedMap {
     pub fields: Vec<Field>,
     /// Where its fields lie.
     pub layout: Layout,
+    /// Of a stream, how its events are told.
+    pub stream: Option<UsedStream>,
+}
+
+/// How the events of a stream are told apart, and how many go into a chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedStream {
+    /// Slots a chunk, a power of two from 4 to 64.
+    pub chunk: u32,
+    /// What each code means; none if no field has a value of each lane.
+    pub codes: Vec<Code>,
 }
 
 /// How a module is woven.
@@ -129,6 +147,8 @@ pub struct Options {
     pub twin: bool,
     /// Line and column of the kernel in the whole from which this module was cut: sites are told where they are there.
     pub place: Option<(u32, u32)>,
+    /// What may be relied on of the shape of launches.
+    pub assume: Conditions,
 }
 
 /// [`weave_with`] no options.

@@ -19,6 +19,7 @@ use crate::pins::Pins;
 use crate::{Parameter, Raised, UsedMap, UsedTable, WovenKernel, bounds, sites, tables};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::Prepared;
+use nt_ir::launch::Conditions;
 use nt_ir::program::{Builtin, Inst, Op, Program, Unit};
 use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Version};
 use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
@@ -432,6 +433,7 @@ impl Plan<'_> {
                 unit: declared.unit,
                 fields: declared.fields.clone(),
                 layout: layout.clone(),
+                stream: None,
             })
         };
         WovenKernel {
@@ -446,6 +448,7 @@ impl Plan<'_> {
             constants: Vec::new(),
             sites,
             limits: probe.program.limits.iter().chain(&self.bounds.limits).copied().collect(),
+            assumes: Conditions::NONE,
             minimum_version: self.needs.version.max(module.version.map_or((0, 0), Version::pair)),
         }
     }

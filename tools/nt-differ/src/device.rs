@@ -204,9 +204,12 @@ pub fn run(program: &Program, job: &Job, options: &Options, probed: Option<&Prob
                 Fill::Zero => 0,
                 Fill::Base(number) => segment(number)?.0,
                 Fill::Capacity(number) => segment(number)?.1.capacity,
+                Fill::Cursor(_) | Fill::Drops(_) | Fill::Units(_) => return Err("a stream".to_owned()),
                 Fill::Launch => LAUNCH,
             };
-            put(context.offset + slot.offset, &word.to_le_bytes()).ok_or("a slot outside of the context")?;
+            let bytes = word.to_le_bytes();
+            let bytes = bytes.get(..slot.size as usize).ok_or("a slot of more than 8 bytes")?;
+            put(context.offset + slot.offset, bytes).ok_or("a slot outside of the context")?;
         }
     }
 

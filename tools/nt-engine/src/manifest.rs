@@ -3,24 +3,34 @@
 use nt_ir::Prepared;
 use nt_ir::program::Limit;
 use nt_trace::ntm;
-use nt_weave::{Fill, Site, WovenKernel};
+use nt_weave::{Code, Fill, Form, Linear, Site, Term, WovenKernel};
 
 /// The manifest's entry for a woven kernel; registers are not known yet.
 pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
     let params = woven.params.iter().map(|p| ntm::Param { offset: p.offset, size: p.size });
     let slots = woven.slots.iter().map(|slot| ntm::ContextSlot {
         offset: slot.offset,
-        size: 8,
+        size: slot.size,
         fill: match slot.fill {
             Fill::Zero => ntm::Fill::Zero,
             Fill::Base(map) => ntm::Fill::Base { map },
             Fill::Capacity(map) => ntm::Fill::Capacity { map },
+            Fill::Cursor(map) => ntm::Fill::Cursor { map },
+            Fill::Drops(map) => ntm::Fill::Drops { map },
+            Fill::Units(map) => ntm::Fill::Units { map },
             Fill::Launch => ntm::Fill::Launch,
         },
     });
     let maps = woven.maps.iter().filter_map(|used| {
         // The weaver's indices are of the program that it was given.
-        Some(ntm::Map::of(probe.program.maps.get(used.map)?, &used.layout))
+        let declared = probe.program.maps.get(used.map)?;
+        let mut map = ntm::Map::of(declared, &used.layout);
+        if let (Some(stream), Some(layout)) = (&used.stream, used.layout.stream) {
+            let codes = stream.codes.iter().map(code).collect();
+            let bytes = probe.program.config.stream;
+            map.stream = Some(ntm::Stream::of(declared, layout, stream.chunk, bytes, codes));
+        }
+        Some(map)
     });
     let tables = woven
         .tables
@@ -47,11 +57,37 @@ pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
             .map(|c| ntm::Constant { symbol: c.symbol.clone(), size: c.size })
             .collect(),
         sites: woven.sites.iter().map(site).collect(),
-        assumes: Vec::new(),
+        assumes: woven.assumes.names().map(str::to_owned).collect(),
         limits,
         before: None,
         after: None,
     }
+}
+
+fn code(code: &Code) -> ntm::Code {
+    let told = code.told.iter().map(|&(field, value)| ntm::Told { field, value });
+    let lanes = code.lanes.iter().map(|(field, form)| ntm::Lanes { field: *field, form: self::form(form) });
+    ntm::Code { site: code.site, told: told.collect(), lanes: lanes.collect() }
+}
+
+fn form(form: &Form) -> ntm::Form {
+    match form {
+        Form::Known(value) => ntm::Form::Known(*value),
+        Form::Bits(strides) => ntm::Form::Bits(strides.each_ref().map(linear)),
+        Form::Stride => ntm::Form::Stride,
+        Form::List32 => ntm::Form::List32,
+        Form::List64 => ntm::Form::List64,
+    }
+}
+
+fn linear(linear: &Linear) -> ntm::Linear {
+    let terms = linear.terms.iter().map(|&Term { param_offset, size, signed, factor }| ntm::Term {
+        param_offset,
+        size,
+        signed,
+        factor,
+    });
+    ntm::Linear { constant: linear.constant, terms: terms.collect() }
 }
 
 fn site(site: &Site) -> ntm::Site {

@@ -67,6 +67,9 @@ fn slots(kernel: &WovenKernel) -> String {
             Fill::Zero => write!(out, " zero@{at}"),
             Fill::Base(map) => write!(out, " base.{}@{at}", name(map)),
             Fill::Capacity(map) => write!(out, " cap.{}@{at}", name(map)),
+            Fill::Cursor(map) => write!(out, " cursor.{}@{at}", name(map)),
+            Fill::Drops(map) => write!(out, " drops.{}@{at}", name(map)),
+            Fill::Units(map) => write!(out, " units.{}@{at}", name(map)),
             Fill::Launch => write!(out, " launch@{at}"),
         };
     }
