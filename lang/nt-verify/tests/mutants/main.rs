@@ -36,7 +36,7 @@ fn every_mutant_is_refused() {
                 if !caught {
                     let told: Vec<_> =
                         report.violations().iter().map(|v| format!("{}: {}", v.rule, v.message)).collect();
-                    let difference = difference(&pair.woven, &mutant.woven);
+                    let difference = difference(&pair.woven, &mutant.woven) + "\n<<" + &difference(&mutant.woven, &pair.woven);
                     alive += &format!("{name}: {}: {told:?}\n{difference}\n", class.name);
                 }
             }
