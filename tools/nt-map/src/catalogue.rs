@@ -12,7 +12,7 @@ use nt_trace::ntm::{Map, Table, Unit};
 use nt_trace::ntt::{Event, KnownKernel, Trace};
 use nt_wire::frame::{Launch, Note};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// What is in the traces.
 pub(crate) struct Catalogue {
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
     /// Index of the file.
     pub(crate) source: usize,
     /// The kernel.
-    pub(crate) kernel: Rc<KnownKernel>,
+    pub(crate) kernel: Arc<KnownKernel>,
     /// Its launches, whatever the choice.
     pub(crate) launches: u64,
     /// Numbers of its first and last.
@@ -135,7 +135,12 @@ impl Catalogue {
                             tell.trouble(&source.name, trouble);
                         }
                     }
-                    Event::Batch(_) | Event::Cells(_) | Event::Note(_) | Event::Count(_) | Event::End(_) => {}
+                    Event::Batch(_)
+                    | Event::Stream(_)
+                    | Event::Cells(_)
+                    | Event::Note(_)
+                    | Event::Count(_)
+                    | Event::End(_) => {}
                 }
             }
             if let Some(tell) = &mut tell {

@@ -58,6 +58,7 @@ pub(crate) fn run(opts: &Coverage, sources: &[Source], tell: &mut Tell) -> anyho
                     | Event::Kernel(_)
                     | Event::Launch(..)
                     | Event::Batch(_)
+                    | Event::Stream(_)
                     | Event::Cells(_) => {}
                 }
                 out.write_all(&lines)?;

@@ -118,6 +118,7 @@ impl Printer<'_> {
                     Event::Trouble(trouble) => tell.trouble(&source.name, trouble),
                     Event::Start(_)
                     | Event::Launch(..)
+                    | Event::Stream(_)
                     | Event::Count(_)
                     | Event::Note(_)
                     | Event::End(_) => {}

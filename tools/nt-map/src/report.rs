@@ -21,11 +21,11 @@ use nt_trace::{Aggregates, Distribution};
 use nt_wire::frame::Launch;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Launches of one kernel, map and shape.
 pub(crate) struct Group {
-    kernel: Rc<KnownKernel>,
+    kernel: Arc<KnownKernel>,
     /// Index of the map.
     index: usize,
     /// The first launch, for the shape that all have.
@@ -79,7 +79,12 @@ pub(crate) fn run(
                     }
                 }
                 Event::Trouble(trouble) => tell.trouble(&source.name, trouble),
-                Event::Start(_) | Event::Launch(..) | Event::Count(_) | Event::Note(_) | Event::End(_) => {}
+                Event::Start(_)
+                | Event::Launch(..)
+                | Event::Stream(_)
+                | Event::Count(_)
+                | Event::Note(_)
+                | Event::End(_) => {}
             }
         }
         tell.end_of_file(&source.name);
@@ -156,9 +161,9 @@ impl Group {
             None => Kind::Columns(vec![Distribution::default(); map.columns.len()]),
         };
         Group {
-            kernel: Rc::clone(&batch.kernel),
+            kernel: Arc::clone(&batch.kernel),
             index: batch.index,
-            launch: batch.launch,
+            launch: batch.launch.clone(),
             processes: Vec::new(),
             units: batch.units,
             launches: Vec::new(),

@@ -220,9 +220,9 @@ impl From<ContextSlot> for message::Slot {
 impl From<&Map> for message::MapShape {
     fn from(map: &Map) -> Self {
         let unit = map.unit.into();
-        match &map.stream {
-            &None => message::MapShape { unit, stride: map.stride, persistent: false, stream: None },
-            &Some(Stream { chunk, bytes, .. }) => {
+        match map.stream {
+            None => message::MapShape { unit, stride: map.stride, persistent: false, stream: None },
+            Some(Stream { chunk, bytes, .. }) => {
                 let stream = Some(message::StreamShape { chunk, bytes });
                 message::MapShape { unit, stride: SLOT, persistent: false, stream }
             }

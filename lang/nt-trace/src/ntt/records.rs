@@ -39,13 +39,13 @@ pub struct Records<'b> {
 
 /// Where the elements of a field lie: element `n` at `first + n·step`.
 #[derive(Debug, Clone, Copy)]
-struct Load {
-    first: usize,
-    step: usize,
+pub(super) struct Load {
+    pub(super) first: usize,
+    pub(super) step: usize,
     /// How to read the element; [`Type::U8`] for a presence byte.
-    ty: Type,
+    pub(super) ty: Type,
     /// Bits that belong to the value (or, of [`Records::presence`], that tell presence).
-    mask: u64,
+    pub(super) mask: u64,
 }
 
 /// How a column is made.
@@ -223,7 +223,7 @@ impl Recipe {
 
 impl Load {
     /// The masked bits of element `n`, zero-extended.
-    fn bits(self, data: &[u8], n: u64) -> u64 {
+    pub(super) fn bits(self, data: &[u8], n: u64) -> u64 {
         // `Records::new` has seen that the data is long enough; the default is never taken.
         let at = self.first.saturating_add((n as usize).saturating_mul(self.step));
         let rest = data.get(at..).unwrap_or_default();
@@ -237,14 +237,21 @@ impl Load {
     }
 
     /// Element `n` as 64 bits, extended by its sign.
-    fn value(self, data: &[u8], n: u64) -> u64 {
-        let bits = self.bits(data, n);
-        match self.ty {
-            Type::S8 => i64::from(bits as i8) as u64,
-            Type::S16 => i64::from(bits as i16) as u64,
-            Type::S32 => i64::from(bits as i32) as u64,
-            _ => bits,
-        }
+    pub(super) fn value(self, data: &[u8], n: u64) -> u64 {
+        extend(self.ty, self.bits(data, n))
+    }
+}
+
+/// The low bits of a value of type `ty`, extended to 64 by its sign.
+pub(super) fn extend(ty: Type, bits: u64) -> u64 {
+    match ty {
+        Type::U8 | Type::Bool => bits & 0xff,
+        Type::U16 => bits & 0xffff,
+        Type::U32 | Type::F32 => bits & 0xffff_ffff,
+        Type::S8 => i64::from(bits as i8) as u64,
+        Type::S16 => i64::from(bits as i16) as u64,
+        Type::S32 => i64::from(bits as i32) as u64,
+        Type::U64 | Type::S64 | Type::F64 | Type::Ptr => bits,
     }
 }
 

@@ -6,17 +6,18 @@
 use super::cells::Cells;
 use super::frames::{Content, Frame, Frames, Item, Trouble};
 use super::records::{Mismatch, Records};
+use super::stream::{Part, Reader, Unfit};
 use crate::ntm::{self, Manifest};
 use nt_wire::frame;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Iterates over what a file tells.
 #[derive(Debug, Clone)]
 pub struct Trace<'b> {
     frames: Frames<'b>,
-    kernels: BTreeMap<u32, Rc<KnownKernel>>,
-    launches: BTreeMap<u64, (Rc<KnownKernel>, frame::Launch)>,
+    kernels: BTreeMap<u32, Arc<KnownKernel>>,
+    launches: BTreeMap<u64, (Arc<KnownKernel>, frame::Launch)>,
 }
 
 /// A kernel of the file.
@@ -55,11 +56,13 @@ pub enum Event<'b> {
     /// Who wrote the file.
     Start(frame::Start),
     /// A kernel whose launches may follow.
-    Kernel(Rc<KnownKernel>),
+    Kernel(Arc<KnownKernel>),
     /// A launch, whose data may follow.
-    Launch(Rc<KnownKernel>, frame::Launch),
+    Launch(Arc<KnownKernel>, frame::Launch),
     /// One map of one launch.
     Batch(Batch<'b>),
+    /// A part of a stream of one launch.
+    Stream(StreamBatch<'b>),
     /// One table of one launch, or of all of them.
     Cells(CellBatch<'b>),
     /// A line of the coverage table.
@@ -78,7 +81,7 @@ pub struct Batch<'b> {
     /// Where its frame begins.
     pub at: u64,
     /// Whose launch it was.
-    pub kernel: Rc<KnownKernel>,
+    pub kernel: Arc<KnownKernel>,
     /// Which launch.
     pub launch: frame::Launch,
     /// Which of [`KnownKernel::maps`]; inside their range.
@@ -121,13 +124,47 @@ impl<'b> Batch<'b> {
     }
 }
 
+/// A part of what one stream of one launch holds. Parts are told apart by what they begin with, and come in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamBatch<'b> {
+    /// Where its frame begins.
+    pub at: u64,
+    /// Whose launch it was.
+    pub kernel: Arc<KnownKernel>,
+    /// Which launch.
+    pub launch: frame::Launch,
+    /// Which of [`KnownKernel::maps`], one that is a stream.
+    pub index: usize,
+    /// The part, as [`nt_wire::stream::Head::decode`] takes it.
+    pub data: &'b [u8],
+}
+
+impl<'b> StreamBatch<'b> {
+    /// What is known of the map. Every batch that a [`Trace`] gives has one.
+    pub fn map(&self) -> Option<&ntm::Map> {
+        self.kernel.maps().get(self.index)
+    }
+
+    /// The part, taken apart and held against map and launch, and how to read its events.
+    ///
+    /// # Errors
+    /// It does not fit the map or the launch.
+    pub fn open(&self) -> Result<(Part<'b>, Reader), Unfit> {
+        let (Some(kernel), Some(map)) = (self.kernel.probed(), self.map()) else {
+            return Err(Unfit::NoStream);
+        };
+        let reader = Reader::new(kernel, map, &self.launch)?;
+        Ok((reader.part(self.data)?, reader))
+    }
+}
+
 /// The cells of one table: those of one launch, or what all launches of the kernel in a context have added up to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellBatch<'b> {
     /// Where its frame begins.
     pub at: u64,
     /// Whose cells they are.
-    pub kernel: Rc<KnownKernel>,
+    pub kernel: Arc<KnownKernel>,
     /// Which launch; `None` of a persistent table.
     pub launch: Option<frame::Launch>,
     /// The device's ordinal in the process.
@@ -195,7 +232,8 @@ pub enum Disagreement {
     },
 }
 
-fn agree(unit: ntm::Unit, launch: &frame::Launch, units: u64) -> Result<(), Disagreement> {
+/// Has a launch so many units?
+pub(super) fn agree(unit: ntm::Unit, launch: &frame::Launch, units: u64) -> Result<(), Disagreement> {
     match unit.count(launch.grid, launch.block, launch.sms) {
         Some(expected) if expected == units => Ok(()),
         Some(expected) => Err(Disagreement::Units { units, launch: launch.number, expected }),
@@ -235,16 +273,16 @@ impl<'b> Trace<'b> {
             Content::Note(note) => Event::Note(note),
             Content::End(end) => Event::End(end),
             Content::Kernel(kernel) => {
-                let known = Rc::new(KnownKernel::of(kernel));
-                self.kernels.insert(known.id, Rc::clone(&known));
+                let known = Arc::new(KnownKernel::of(kernel));
+                self.kernels.insert(known.id, Arc::clone(&known));
                 Event::Kernel(known)
             }
             Content::Launch(launch) => {
                 let Some(kernel) = self.kernels.get(&launch.kernel) else {
                     return stray;
                 };
-                let kernel = Rc::clone(kernel);
-                self.launches.insert(launch.number, (Rc::clone(&kernel), launch.clone()));
+                let kernel = Arc::clone(kernel);
+                self.launches.insert(launch.number, (Arc::clone(&kernel), launch.clone()));
                 if self.launches.len() > Self::LAUNCHES {
                     self.launches.pop_first();
                 }
@@ -265,11 +303,16 @@ impl<'b> Trace<'b> {
         if kernel.id != fixed.kernel {
             return None;
         }
-        let kernel = Rc::clone(kernel);
+        let kernel = Arc::clone(kernel);
         let (index, frame::Data { device, units, capacity, .. }) = (fixed.map as usize, *fixed);
-        let Some(index) = index.checked_sub(kernel.maps().len()) else {
-            return Some(Event::Batch(Batch { at, kernel, launch: launch?, index, units, capacity, data }));
+        let Some(behind) = index.checked_sub(kernel.maps().len()) else {
+            let launch = launch?;
+            if kernel.maps().get(index)?.stream.is_some() {
+                return Some(Event::Stream(StreamBatch { at, kernel, launch, index, data }));
+            }
+            return Some(Event::Batch(Batch { at, kernel, launch, index, units, capacity, data }));
         };
+        let index = behind;
         if kernel.tables().get(index)?.persistent != launch.is_none() {
             return None;
         }

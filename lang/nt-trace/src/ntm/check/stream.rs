@@ -35,7 +35,8 @@ pub(super) fn stream(kernel: &Kernel, map: &Map, stream: &Stream) -> Result<(), 
             return Err(format!("column `{}` is a difference of values a lane", column.name));
         }
     }
-    if !stream.has_lanes() && !(stream.told.is_empty() && stream.codes.is_empty()) {
+    let codes = !stream.told.is_empty() || !stream.codes.is_empty();
+    if codes && !stream.has_lanes() {
         return Err("codes, and no field has a value a lane".to_owned());
     }
     if stream.codes.len() > 1 << 16 {
@@ -64,7 +65,6 @@ fn places(map: &Map, stream: &Stream) -> Result<(), String> {
         taken.push((0, MASK.offset + MASK.size, "(base, code and mask)"));
     }
     match map.presence {
-        Presence::Mask => {}
         Presence::Byte { .. } | Presence::Bit { .. } if stream.has_lanes() => {
             return Err("presence is told twice: by the mask, and otherwise".to_owned());
         }
@@ -72,7 +72,7 @@ fn places(map: &Map, stream: &Stream) -> Result<(), String> {
         Presence::Bit { field, .. } if stream.is_elsewhere(field) => {
             return Err(format!("field {field} is to tell presence, and is not stored"));
         }
-        Presence::Bit { .. } => {}
+        Presence::Bit { .. } | Presence::Mask => {}
     }
     taken.sort_unstable();
     // Each lies in a header of less than 64 slots: sums are small.
