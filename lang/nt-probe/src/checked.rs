@@ -4,8 +4,8 @@
 
 use nt_diag::Span;
 use nt_ir::program::{
-    BinaryOp, Builtin, CompareOp, Map, Operand, Part, SiteKey, SiteValue, State, StateId, Table, TableId,
-    Tracepoint, Type, UnaryOp, Unit,
+    BinaryOp, Builtin, CompareOp, Config, Map, Operand, Part, SiteKey, SiteValue, State, StateId, Table,
+    TableId, Tracepoint, Type, UnaryOp, Unit,
 };
 
 #[derive(Debug, Default)]
@@ -14,6 +14,7 @@ pub(crate) struct Program {
     pub(crate) maps: Vec<Map>,
     pub(crate) tables: Vec<Table>,
     pub(crate) probes: Vec<Probe>,
+    pub(crate) config: Config,
 }
 
 #[derive(Debug)]
@@ -21,7 +22,18 @@ pub(crate) struct Probe {
     pub(crate) unit: Unit,
     pub(crate) points: Vec<Tracepoint>,
     pub(crate) predicate: Option<Expr>,
+    pub(crate) sample: Option<Sample>,
     pub(crate) body: Vec<Stmt>,
+    pub(crate) span: Span,
+}
+
+/// `sample(N)`: the probe runs every Nth time that its predicate holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    /// At least 2.
+    pub(crate) every: u32,
+    /// What it is counted in.
+    pub(crate) state: StateId,
     pub(crate) span: Span,
 }
 

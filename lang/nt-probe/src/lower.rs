@@ -10,11 +10,11 @@
 //!                          state n = %3 if %0
 //! ```
 
+mod sample;
+
 use crate::checked::{self, Expr, Kind, LetId, Stmt};
 use nt_diag::{Diagnostic, Found, Span};
-use nt_ir::program::{
-    BinaryOp, Config, Inst, MapId, Op, Probe, Program, Type, UnaryOp, Unit, Value, ValueId,
-};
+use nt_ir::program::{BinaryOp, Inst, MapId, Op, Probe, Program, Type, UnaryOp, Unit, Value, ValueId};
 
 /// The instructions that a probe may have before any pass: far more than a kernel bears at a site, and few enough for the
 /// passes, some of which look at each pair.
@@ -23,14 +23,19 @@ pub(crate) const INSTRUCTIONS: usize = 4096;
 /// Lowers a program in which no error was found.
 pub(crate) fn lower(program: &checked::Program, name: &str, found: &mut Found) -> Program {
     let varying = varying_states(program);
+    let phases = program
+        .probes
+        .iter()
+        .filter_map(|probe| probe.sample.as_ref().map(|sample| sample::phase(probe, sample)));
+    let probes = program.probes.iter().map(|probe| lower_probe(probe, &varying));
     let lowered = Program {
         name: name.to_owned(),
         states: program.states.clone(),
         maps: program.maps.clone(),
         tables: program.tables.clone(),
-        probes: program.probes.iter().map(|probe| lower_probe(probe, &varying)).collect(),
+        probes: phases.chain(probes).collect(),
         limits: Vec::new(),
-        config: Config::default(),
+        config: program.config,
     };
     for probe in lowered.probes.iter().filter(|probe| probe.code.len() > INSTRUCTIONS) {
         let message = format!("a probe of {} instructions, of at most {INSTRUCTIONS}", probe.code.len());
@@ -43,6 +48,9 @@ pub(crate) fn lower(program: &checked::Program, name: &str, found: &mut Found) -
 fn varying_states(program: &checked::Program) -> Vec<bool> {
     let mut varying = vec![false; program.states.len()];
     for probe in &program.probes {
+        if let (Some(sample), Unit::Thread) = (&probe.sample, probe.unit) {
+            varying[sample.state.0 as usize] = true;
+        }
         let mut bodies = vec![probe.body.as_slice()];
         while let Some(body) = bodies.pop() {
             for stmt in body {
@@ -63,8 +71,16 @@ fn varying_states(program: &checked::Program) -> Vec<bool> {
 
 fn lower_probe(probe: &checked::Probe, varying_states: &[bool]) -> Probe {
     let mut lowering = Lowering { values: Vec::new(), code: Vec::new(), lets: Vec::new(), varying_states };
-    let predicate = probe.predicate.as_ref().map(|predicate| lowering.expr(predicate));
-    lowering.body(&probe.body, Guards { predicate, branches: None });
+    let mut predicate = probe.predicate.as_ref().map(|predicate| lowering.expr(predicate));
+    let mut branches = None;
+    if let Some(sample) = &probe.sample {
+        let hit = lowering.sample(sample, predicate);
+        match probe.unit {
+            Unit::Thread => predicate = Some(lowering.both(predicate, hit, sample.span)),
+            Unit::Warp | Unit::Block => branches = Some(hit),
+        }
+    }
+    lowering.body(&probe.body, Guards { predicate, branches });
     Probe {
         unit: probe.unit,
         points: probe.points.clone(),

@@ -133,7 +133,7 @@ fn run(program: &Program, machine: Machine, closes: bool) -> Vec<(String, Vec<u6
             let runs_in = |point: &Tracepoint| match point {
                 Tracepoint::KernelEntry { .. } => Phase::Entry,
                 Tracepoint::KernelExit { .. } => Phase::Exit,
-                Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => Phase::Site,
+                Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } | Tracepoint::Block { .. } => Phase::Site,
             };
             if !probe.points.iter().any(|point| runs_in(point) == phase) {
                 continue;
@@ -312,7 +312,11 @@ proptest! {
             &format!(
                 "state start: u64; state total: u64; state seen: u32;
                  map m: array<thread> {{ total: u64, seen: u32 }}
-                 kernel:entry {{ start = clock(); }}
+                 map e: stream<warp> {{ at: u32, line: u32, size: u64, addr: lanes<u64>, l: lanes<u32> }}
+                 warp inst:* /sample(2)/ {{
+                   e.save((clock() - start) as u32, line, has(width) ? width as u64 * 8 : line as u64 << 40, {first}, lane);
+                 }}
+                 warp kernel:entry {{ start = clock(); }}
                  inst:* /{condition}/ {{
                    total += {first};
                    if {inner} {{ seen++; @a[line] = sum({second}); }} else {{ @b[class, block] = count(); }}
@@ -374,6 +378,37 @@ fn of_site() -> impl Strategy<Value = String> {
 }
 
 /// What the limit is for: beyond it the narrow form is wrong, and only it.
+/// A unit that begins to count at its own number samples where number and count together are a multiple of N.
+#[test]
+fn samples_are_every_nth_time() {
+    for (every, unit, warp) in [(16, "thread", 0), (10, "thread", 0), (16, "warp", 1), (7, "warp", 1)] {
+        let source = format!(
+            "map m: array<{unit}> {{ n: u32 }} state n: u32;
+             {unit} bb:loop {{ n++; }} {unit} bb:loop /n % 2 == 1 && sample({every})/ {{ m.save(n); }}"
+        );
+        let (program, found) = compile(&source, "t");
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        for program in [program.clone(), prepare(program, Options::default()).unwrap().program] {
+            let machine = Machine { clock: 0, pace: 1, seed: 12345, site: &PLAIN };
+            let number = machine.builtin(if warp == 1 { Builtin::Warp } else { Builtin::Thread }, 0);
+            let mut states: Vec<u64> = program.states.iter().map(|state| state.init).collect();
+            let mut records = Vec::new();
+            let (entry, site): (Vec<&Probe>, Vec<&Probe>) = program
+                .probes
+                .iter()
+                .partition(|probe| matches!(probe.points[0], Tracepoint::KernelEntry { .. }));
+            entry.iter().for_each(|probe| run_probe(&program, probe, machine, &mut states, &mut records));
+            for _ in 0..200 {
+                site.iter().for_each(|probe| run_probe(&program, probe, machine, &mut states, &mut records));
+            }
+            // The rest of the predicate holds in rounds 1, 3, 5 …, which are its times 1, 2, 3 ….
+            let times = (1..=100).filter(|time| u64::is_multiple_of(number + time, every));
+            let expected: Vec<_> = times.map(|time| ("m".to_owned(), vec![2 * time - 1])).collect();
+            assert_eq!(records, expected, "{source}");
+        }
+    }
+}
+
 #[test]
 fn a_launch_beyond_the_limit_needs_the_wide_form() {
     let source = nt_probe::shipped("block_sched").unwrap();

@@ -63,7 +63,7 @@ fn shipped_programs_compile_or_name_what_is_missing() {
         assert!(slugs.iter().all(|slug| *slug == "not-yet"), "{}: {slugs:?}", probe.name);
         assert_eq!(program.is_some(), missing(probe.text).is_empty(), "{}", probe.name);
     }
-    for name in ["block_sched", "gmem_bytes", "tensorop_count", "hot_lines"] {
+    for name in ["block_sched", "dmat", "gmem_bytes", "hot_lines", "program_progress", "tensorop_count"] {
         assert_eq!(missing(shipped(name).unwrap()), Vec::<String>::new(), "{name}");
     }
     assert_eq!(
@@ -113,6 +113,137 @@ probe warp kernel:exit {
   %3: u64 uniform = sub %1, %2
   %4: u32 uniform = cu
   save block_sched(start = %0, elapsed = %3, cu = %4)
+}
+",
+    );
+}
+
+#[test]
+fn dmat() {
+    check(
+        shipped("dmat").unwrap(),
+        "config stream 268435456
+map dmat: stream<warp> { at: u32, site: u32, addr: lanes<ptr>, bytes: lanes<u32> }
+state start: u64 = 0
+probe warp kernel:entry {
+  %0: u64 uniform = clock
+  state start = %0
+}
+probe warp inst:access|async_copy|bulk_copy.global {
+  %0: u64 uniform = clock
+  %1: u64 uniform = state start
+  %2: u64 uniform = sub %0, %1
+  %3: u32 uniform = cast %2
+  %4: u32 uniform = site site
+  %5: ptr = operand addr
+  %6: u32 = operand bytes
+  save dmat(at = %3, site = %4, addr = %5, bytes = %6)
+}
+",
+    );
+}
+
+/// The clock is kept in 32 bits, without a limit, since no more of it is used; the site is told by the code of an event.
+#[test]
+fn dmat_prepared() {
+    let (program, _) = compile(shipped("dmat").unwrap(), "t");
+    let prepared = nt_ir::prepare(program.unwrap(), nt_ir::Options::default()).unwrap();
+    assert_eq!(
+        nt_ir::text::print(&prepared.program),
+        "program \"t\"
+config stream 268435456
+map dmat: stream<warp> { at: u32, site: u32 told, addr: lanes<ptr>, bytes: lanes<u32> }
+state start: u32 = 0
+probe warp kernel:entry {
+  %0: u32 uniform = clock32
+  state start = %0
+}
+probe warp inst:access|async_copy|bulk_copy.global {
+  %0: u32 uniform = clock32
+  %1: u32 uniform = state start
+  %2: u32 uniform = sub %0, %1
+  %3: u32 uniform = site site
+  %4: ptr = operand addr
+  %5: u32 = operand bytes
+  save dmat(at = %2, site = %3, addr = %4, bytes = %5)
+}
+"
+    );
+    // 8 bytes of base and code, 4 of mask, 4 of `at`.
+    assert_eq!(prepared.layouts[0].stride, 16);
+}
+
+#[test]
+fn program_progress() {
+    check(
+        shipped("program_progress").unwrap(),
+        "map progress: stream<warp> { at: u32, site: u32 }
+state start: u64 = 0
+state sample: u32 = 0
+probe warp kernel:entry {
+  %0: u64 uniform = warp
+  %1: u32 uniform = cast %0
+  state sample = %1
+}
+probe warp kernel:entry {
+  %0: u64 uniform = clock
+  state start = %0
+}
+probe warp bb:loop {
+  %0: u32 uniform = state sample
+  %1: u32 uniform = const 1
+  %2: u32 uniform = add %0, %1
+  %3: u32 uniform = const 15
+  %4: u32 uniform = and %2, %3
+  %5: u32 uniform = const 0
+  %6: bool uniform = eq %4, %5
+  state sample = %2
+  %7: u64 uniform = clock
+  %8: u64 uniform = state start
+  %9: u64 uniform = sub %7, %8
+  %10: u32 uniform = cast %9
+  %11: u32 uniform = site site
+  save progress(at = %10, site = %11) if %6
+}
+",
+    );
+}
+
+/// In a thread probe the sample is a part of the predicate; the rest of it alone decides what is counted.
+#[test]
+fn samples_of_threads() {
+    check(
+        "state sample2: u32; map m: array<thread> { x: u32 }
+         inst:load /lane < 4 && sample(10)/ { m.save(cu); } kernel:exit { sample2 = 1; }",
+        "map m: array<thread> { x: u32 }
+state sample2: u32 = 0
+state sample: u32 = 0
+probe thread kernel:entry {
+  %0: u64 = thread
+  %1: u32 = cast %0
+  %2: u32 uniform = const 10
+  %3: u32 = rem %1, %2
+  state sample = %3
+}
+probe thread inst:load where %10 {
+  %0: u32 = lane
+  %1: u32 uniform = const 4
+  %2: bool = lt %0, %1
+  %3: u32 = state sample
+  %4: u32 uniform = const 1
+  %5: u32 = add %3, %4
+  %6: u32 uniform = const 10
+  %7: bool = ge %5, %6
+  %8: u32 uniform = const 0
+  %9: u32 = select %7, %8, %5
+  state sample = %9 if %2
+  %10: bool = and %2, %7
+  %11: u32 uniform = cu
+  save m(x = %11) if %10
+}
+probe thread kernel:exit {
+  %0: u32 uniform = const 1
+  state sample2 = %0
 }
 ",
     );

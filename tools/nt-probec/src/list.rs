@@ -1,5 +1,7 @@
 //! `--list`: a line each, tabs between, for people, grep and awk.
 
+use nt_probe::Shipped;
+
 /// The first line, which names the columns.
 const HEADER: &str = "kind\tname\tis\tabout\n";
 
@@ -7,18 +9,26 @@ const HEADER: &str = "kind\tname\tis\tabout\n";
 pub(crate) fn run() -> String {
     let mut text = HEADER.to_owned();
     for probe in nt_probe::SHIPPED {
-        let missing = nt_probe::missing(probe.text);
-        let state = if missing.is_empty() {
-            "compiles".to_owned()
-        } else {
-            format!("not yet: {}", missing.join(", "))
-        };
+        let state = state(probe);
         line(&mut text, ["probe", probe.name, &state, probe.summary()]);
     }
     for (kind, name, ty, about) in nt_probe::given() {
         line(&mut text, [kind, name, ty, about]);
     }
     text
+}
+
+/// Whether a shipped probe compiles, or is woven, and what it waits for.
+fn state(probe: &Shipped) -> String {
+    let missing = nt_probe::missing(probe.text);
+    if !missing.is_empty() {
+        return format!("not yet: {}", missing.join(", "));
+    }
+    let (program, _) = nt_probe::compile(probe.text, probe.name);
+    match program.as_ref().and_then(nt_weave::unwoven) {
+        Some(what) => format!("compiles, not woven yet: {what}"),
+        None => "compiles".to_owned(),
+    }
 }
 
 fn line(text: &mut String, columns: [&str; 4]) {
@@ -33,6 +43,12 @@ mod tests {
         let text = super::run();
         assert!(text.lines().all(|line| line.split('\t').count() == 4), "{text}");
         assert!(text.contains("\nprobe\tblock_sched\tcompiles\twhen each warp started"), "{text}");
+        assert!(
+            text.contains(
+                "\nprobe\tdmat\tcompiles, not woven yet: streams (`stream<warp>`)\tevery access to"
+            ),
+            "{text}"
+        );
         assert!(text.contains("\nprobe\tgmem_bytes\tcompiles\tbytes asked of global memory"), "{text}");
         assert!(
             text.contains(

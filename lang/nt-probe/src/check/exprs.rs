@@ -1,6 +1,7 @@
 //! Expressions: literals, names, calls. Operators are in `operators.rs`, conversions in `conversions.rs`.
 
 use super::names::{self, Meaning};
+use super::sample::is_sample;
 use super::types::common;
 use super::{Checker, Choice, Global, Literal, Value};
 use crate::ast::{Argument, BinaryOp, Expr, ExprKind};
@@ -19,6 +20,7 @@ pub(super) const REDUCERS: &str = "reducers (`first`, `any`, `lane_sum` …)";
 impl<'s> Checker<'_, 's> {
     pub(super) fn expr(&mut self, expr: &Expr<'s>) -> Value {
         let span = expr.span;
+        let conjunct = std::mem::take(&mut self.scope.conjunct);
         match &expr.kind {
             ExprKind::Int(word) => match integer(word.text) {
                 Ok(value) => Value::Literal(Literal { value: value.into(), complement: false, span }),
@@ -29,6 +31,7 @@ impl<'s> Checker<'_, 's> {
             ExprKind::Param(_) => self.refuse(span, ARGUMENTS),
             ExprKind::Bool(value) => constant(u64::from(*value), Type::Bool, span),
             ExprKind::Name(word) => self.name(*word),
+            ExprKind::Call(_, arguments) if is_sample(expr) => self.sample(conjunct, arguments, span),
             ExprKind::Call(function, arguments) => self.call(*function, arguments, span),
             ExprKind::Field(base, name) => self.field(base, *name, span),
             ExprKind::Index(base, _) => self.index(base, span),
@@ -37,11 +40,19 @@ impl<'s> Checker<'_, 's> {
                 self.unary(*op, a, span)
             }
             ExprKind::Binary(op, a, b) => {
-                let a = self.expr(a);
+                let conjuncts = conjunct && *op == BinaryOp::LogicAnd;
+                self.scope.conjunct = conjuncts;
+                let left = self.expr(a);
                 // What the right side of `has(x) && …` asks for need not be there where the left decides.
-                let decides = matches!(op, BinaryOp::LogicAnd | BinaryOp::LogicOr) && asks_of_site(&a);
-                let b = self.within(decides, |checker| checker.expr(b));
-                self.binary(*op, a, b, span)
+                let decides = matches!(op, BinaryOp::LogicAnd | BinaryOp::LogicOr) && asks_of_site(&left);
+                self.scope.conjunct = conjuncts;
+                let right = self.within(decides, |checker| checker.expr(b));
+                match (is_sample(a) && conjuncts, is_sample(b) && conjuncts) {
+                    // What is left of the predicate.
+                    (true, _) => right,
+                    (_, true) => left,
+                    _ => self.binary(*op, left, right, span),
+                }
             }
             ExprKind::Cast(a, ty) => {
                 let a = self.expr(a);
@@ -125,7 +136,7 @@ impl<'s> Checker<'_, 's> {
             Meaning::SiteText(key) => self.site_text(key, word),
             Meaning::LaterOperand => self.later_operand(word),
             Meaning::NotYet(what) => self.refuse(span, what),
-            Meaning::Extreme(_) | Meaning::Select | Meaning::Reducer | Meaning::Has => {
+            Meaning::Extreme(_) | Meaning::Select | Meaning::Reducer | Meaning::Has | Meaning::Sample => {
                 let message = format!("`{0}` is a function: `{0}(…)`", word.text);
                 self.wrong("type-mismatch", span, message)
             }
@@ -190,6 +201,7 @@ impl<'s> Checker<'_, 's> {
                 _,
             ) => self.name(function),
             (Meaning::Has, _) => self.has(function, arguments, span),
+            (Meaning::Sample, _) => self.sample(false, arguments, span),
             (Meaning::NotYet(what), _) => self.refuse(span, what),
             (Meaning::Reducer, _) if self.scope.unit == Unit::Thread => {
                 let message = format!(
@@ -331,7 +343,7 @@ fn asks_of_site(value: &Value) -> bool {
     matches!(value, Value::Typed(expr) if expr.asks_of_site())
 }
 
-fn constant(bits: u64, ty: Type, span: Span) -> Value {
+pub(super) fn constant(bits: u64, ty: Type, span: Span) -> Value {
     Value::Typed(checked::Expr { kind: Kind::Const(bits), ty, varying: false, span })
 }
 

@@ -1,23 +1,35 @@
-//! Maps of records: their shape, and what is saved into them. Language reference, Maps.
+//! Maps of records: their kinds, and their fields. Language reference, Maps.
 
-use super::{Checker, Global, duplicate};
-use crate::ast::{Argument, Records};
-use crate::checked::{Expr, Stmt};
+use super::{Checker, duplicate};
+use crate::ast::{self, Item, Records};
 use crate::token::Word;
 use nt_diag::{Diagnostic, Span};
-use nt_ir::program::{Column, Field, Map, MapKind, Source, Type, Unit};
+use nt_ir::layout::{EVENT_SLOTS, SLOT, most_slots};
+use nt_ir::program::{Column, Field, Map, MapKind, Policy, Source, Type, Unit};
 
 /// The fields a record may have; a store of one is an instruction at every site.
 const FIELDS: usize = 64;
+/// The records of a unit that an array may have room for.
+const CAPACITY: u32 = 1 << 20;
 
 /// A map of records, as far as it holds.
 pub(super) struct Declared<'s> {
-    name: Word<'s>,
-    unit: Unit,
-    unit_word: Word<'s>,
-    /// `None` for the type of a field that was refused.
-    fields: Vec<(Word<'s>, Option<Type>)>,
-    span: Span,
+    pub(super) name: Word<'s>,
+    pub(super) unit: Unit,
+    pub(super) unit_word: Word<'s>,
+    pub(super) kind: MapKind,
+    pub(super) fields: Vec<DeclaredField<'s>>,
+    pub(super) span: Span,
+}
+
+/// A field of such a map.
+#[derive(Clone, Copy)]
+pub(super) struct DeclaredField<'s> {
+    pub(super) name: Word<'s>,
+    /// `None` if it was refused.
+    pub(super) ty: Option<Type>,
+    /// Is it `lanes<T>`?
+    pub(super) lanes: bool,
 }
 
 impl<'s> Declared<'s> {
@@ -26,16 +38,21 @@ impl<'s> Declared<'s> {
             name: records.name,
             unit: records.unit.unit,
             unit_word: records.unit.word,
-            fields: records.fields.iter().map(|field| (field.name, None)).collect(),
+            kind: MapKind::Array,
+            fields: records
+                .fields
+                .iter()
+                .map(|field| DeclaredField { name: field.name, ty: None, lanes: false })
+                .collect(),
             span: records.span,
         }
     }
 
     pub(super) fn lower(&self) -> Map {
-        let field = |(name, ty): &(Word<'_>, Option<Type>)| Field {
-            name: name.text.to_owned(),
-            ty: ty.unwrap_or(Type::U64),
-            lanes: false,
+        let field = |field: &DeclaredField<'_>| Field {
+            name: field.name.text.to_owned(),
+            ty: field.ty.unwrap_or(Type::U64),
+            lanes: field.lanes,
         };
         let fields: Vec<Field> = self.fields.iter().map(field).collect();
         let column = |(i, field): (usize, &Field)| Column {
@@ -47,7 +64,7 @@ impl<'s> Declared<'s> {
         Map {
             name: self.name.text.to_owned(),
             unit: self.unit,
-            kind: MapKind::Array,
+            kind: self.kind,
             fields,
             told: Vec::new(),
             columns,
@@ -55,36 +72,37 @@ impl<'s> Declared<'s> {
         }
     }
 
-    fn field_names(&self) -> String {
-        let names: Vec<&str> = self.fields.iter().map(|(name, _)| name.text).collect();
+    pub(super) fn field_names(&self) -> String {
+        let names: Vec<&str> = self.fields.iter().map(|field| field.name.text).collect();
         names.join(", ")
     }
 }
 
-impl<'c, 's> Checker<'c, 's> {
+impl<'s> Checker<'_, 's> {
     pub(super) fn declare_maps(&mut self) {
         let items = self.items;
         let mut index = 0;
         for item in items {
-            if let crate::ast::Item::Records(records) = item {
-                self.map_shape(records);
+            if let Item::Records(records) = item {
+                let kind = self.map_kind(records);
+                if let Some(map) = self.maps.get_mut(index) {
+                    map.kind = kind;
+                }
+                self.map_size(records);
                 self.map_fields(records, index);
                 index += 1;
             }
         }
     }
 
-    fn map_shape(&mut self, records: &Records<'s>) {
+    /// The kind of a map; what is wrong with it is told, and any kind will do to go on.
+    fn map_kind(&mut self, records: &Records<'s>) -> MapKind {
         let kind = records.kind;
         let unit = records.unit.unit;
         match kind.text {
-            "array" if records.capacity.is_some() => {
-                self.not_yet(records.span, "arrays with a capacity (`array<warp>[N]`)");
-            }
             "array" if unit == Unit::Block => {
                 self.not_yet(records.unit.word.span, "maps of blocks (`array<block>`)");
             }
-            "array" => {}
             "stream" if unit != Unit::Warp => {
                 let message = format!("there is no stream of {}s", unit.word());
                 let diagnostic = Diagnostic::error("map-shape", records.unit.word.span, message)
@@ -94,10 +112,10 @@ impl<'c, 's> Checker<'c, 's> {
             "stream" if records.capacity.is_some() => {
                 let diagnostic =
                     Diagnostic::error("map-shape", kind.span, "a stream has no capacity of its own")
-                        .help("all streams of a launch share `config { stream = 16MiB; }`");
+                        .help("all streams of a program are as long: `config { stream = 64MiB; }`");
                 self.found.push(diagnostic);
             }
-            "stream" => self.not_yet(kind.span, "streams (`stream<warp>`)"),
+            "array" | "stream" => {}
             other => {
                 let diagnostic = Diagnostic::error(
                     "map-shape",
@@ -110,23 +128,62 @@ impl<'c, 's> Checker<'c, 's> {
                 self.found.push(diagnostic);
             }
         }
-        if let Some(policy) = records.policy {
-            let known = matches!(policy.text, "drop" | "wrap");
-            if !known || records.capacity.is_none() {
-                let message = if known {
-                    format!(
-                        "`{}` says what a full array does, and one without a capacity is never full",
-                        policy.text
-                    )
-                } else {
-                    format!("unknown policy `{}`", policy.text)
-                };
-                let diagnostic = Diagnostic::error("map-shape", policy.span, message)
-                    .suggest(policy.text, ["drop", "wrap"])
-                    .help("`array<warp>[8] wrap { … }` keeps the newest 8");
+        let policy = self.policy(records);
+        match (kind.text, &records.capacity) {
+            ("stream", _) => MapKind::Stream,
+            ("array", Some(capacity)) => {
+                let capacity = self.capacity(capacity).unwrap_or(1);
+                MapKind::Slots { capacity, policy }
+            }
+            _ => MapKind::Array,
+        }
+    }
+
+    /// What a full map does; what is wrong with it is told.
+    fn policy(&mut self, records: &Records<'s>) -> Policy {
+        let Some(word) = records.policy else { return Policy::Drop };
+        let policy = Policy::from_word(word.text);
+        let message = match (policy, records.kind.text, &records.capacity) {
+            (None, ..) => format!("unknown policy `{}`", word.text),
+            (Some(Policy::Wrap), "stream", _) => {
+                "a stream that is full drops: to take its oldest chunk again would tear events".to_owned()
+            }
+            (Some(_), "stream", _) => "a stream that is full always drops, which is not said".to_owned(),
+            (Some(_), _, None) => {
+                format!(
+                    "`{}` says what a full array does, and one without a capacity is never full",
+                    word.text
+                )
+            }
+            (Some(policy), _, Some(_)) => return policy,
+        };
+        let diagnostic = Diagnostic::error("map-shape", word.span, message)
+            .suggest(word.text, Policy::ALL.iter().map(|policy| policy.word()))
+            .help(match records.kind.text {
+                "stream" => "what was dropped is counted, by warp",
+                _ => "`array<warp>[8] wrap { … }` keeps the newest 8",
+            });
+        self.found.push(diagnostic);
+        Policy::Drop
+    }
+
+    /// `[8]`, `[PER_WARP]`
+    fn capacity(&mut self, capacity: &ast::Expr<'s>) -> Option<u32> {
+        let value = self.constant_of(capacity, Type::U64)?;
+        match u32::try_from(value) {
+            Ok(value) if (1..=CAPACITY).contains(&value) => Some(value),
+            _ => {
+                let message =
+                    format!("a capacity of {value}, where 1 to {CAPACITY} records a unit are possible");
+                let diagnostic = Diagnostic::error("map-bound", capacity.span, message)
+                    .help("a `stream<warp>` has no bound for a warp");
                 self.found.push(diagnostic);
+                None
             }
         }
+    }
+
+    fn map_size(&mut self, records: &Records<'s>) {
         if records.fields.len() > FIELDS {
             let message = format!("a record has at most {FIELDS} fields");
             self.found.push(Diagnostic::error("budget", records.name.span, message));
@@ -149,181 +206,67 @@ impl<'c, 's> Checker<'c, 's> {
                 let diagnostic = duplicate(field.name, first.name.span);
                 self.found.push(diagnostic);
             }
-            let ty = match field.of {
-                None if field.ty.text == "lanes" => {
-                    let diagnostic = Diagnostic::error("map-shape", field.ty.span, "`lanes` of what?")
-                        .help("`lanes<u64>`");
-                    self.found.push(diagnostic);
-                    None
-                }
-                None => self.type_named(field.ty),
-                Some(_) if field.ty.text != "lanes" => {
-                    let message = format!("`{}<…>` is no type", field.ty.text);
-                    self.found.push(
-                        Diagnostic::error("map-shape", field.ty.span, message)
-                            .help("a value of each lane is `lanes<T>`"),
-                    );
-                    None
-                }
-                Some(of) => {
-                    self.type_named(of);
-                    if records.kind.text == "array" {
-                        let diagnostic = Diagnostic::error(
-                            "map-shape",
-                            field.ty.span,
-                            "`lanes<T>` fields stand in a `stream<warp>` only",
-                        )
-                        .note("an array would have to keep room for the worst case")
-                        .help(format!(
-                            "`map {}: stream<warp> {{ … }}`, or an `array<thread>`",
-                            records.name.text
-                        ));
-                        self.found.push(diagnostic);
-                    }
-                    None
-                }
-            };
-            if let Some((_, slot)) = self.maps.get_mut(index).and_then(|map| map.fields.get_mut(at)) {
-                *slot = ty;
+            let ty = self.field_type(records, field);
+            if let Some(slot) = self.maps.get_mut(index).and_then(|map| map.fields.get_mut(at)) {
+                slot.ty = ty;
+                slot.lanes = field.ty.text == "lanes";
             }
         }
+        self.event_fits(records, index);
     }
 
-    /// The map that a statement names.
-    pub(super) fn map_named(&mut self, name: Word<'s>) -> Option<usize> {
-        match self.globals.get(name.text) {
-            Some((Global::Map(index), _)) => Some(*index),
-            other => {
-                let message = match other {
-                    Some(_) => format!("`{}` is no map", name.text),
-                    None => format!("unknown map `{}`", name.text),
-                };
-                let declared = self.maps.iter().map(|map| map.name.text);
-                let mut diagnostic =
-                    Diagnostic::error("unknown-name", name.span, message).suggest(name.text, declared);
-                diagnostic = match other {
-                    Some((_, span)) => diagnostic.note_at(*span, "declared here"),
-                    None => diagnostic.label("not declared in this program"),
-                };
+    fn field_type(&mut self, records: &Records<'s>, field: &ast::Field<'s>) -> Option<Type> {
+        match field.of {
+            None if field.ty.text == "lanes" => {
+                let diagnostic =
+                    Diagnostic::error("map-shape", field.ty.span, "`lanes` of what?").help("`lanes<u64>`");
+                self.found.push(diagnostic);
+                None
+            }
+            None => self.type_named(field.ty),
+            Some(_) if field.ty.text != "lanes" => {
+                let message = format!("`{}<…>` is no type", field.ty.text);
+                let diagnostic = Diagnostic::error("map-shape", field.ty.span, message)
+                    .help("a value of each lane is `lanes<T>`");
+                self.found.push(diagnostic);
+                None
+            }
+            Some(of) => {
+                let ty = self.type_named(of);
+                if records.kind.text != "array" {
+                    return ty;
+                }
+                let message = "`lanes<T>` fields stand in a `stream<warp>` only";
+                let diagnostic = Diagnostic::error("map-shape", field.ty.span, message)
+                    .note("an array would have to keep room for the worst case")
+                    .help(format!(
+                        "`map {}: stream<warp> {{ … }}`, or an `array<thread>`",
+                        records.name.text
+                    ));
                 self.found.push(diagnostic);
                 None
             }
         }
     }
 
-    /// Probe and map must agree on the unit.
-    pub(super) fn same_unit(&mut self, index: usize, span: Span) {
-        let (Some(map), unit) = (self.maps.get(index), self.scope.unit) else { return };
-        if map.unit != unit {
-            let (name, of) = (map.name.text, map.unit.word());
-            let message = format!("map `{name}` is per {of}, the probe runs per {}", unit.word());
-            let diagnostic = Diagnostic::error("unit-mismatch", span, message)
-                .note_at(map.unit_word.span, format!("one record a {of}"))
-                .help(format!(
-                    "write `{of}` before the tracepoint, or declare the map with `array<{}>`",
-                    unit.word()
-                ));
-            self.found.push(diagnostic);
-        }
-    }
-
-    /// `map.save(arguments)`
-    pub(super) fn save(&mut self, name: Word<'s>, arguments: &[Argument<'s>], span: Span) -> Option<Stmt> {
-        let index = self.map_named(name)?;
-        self.same_unit(index, name.span);
-        let fields = self.maps.get(index)?.fields.clone();
-        let mut values: Vec<Option<Expr>> = fields.iter().map(|_| None).collect();
-        let mut given: Vec<Option<Span>> = vec![None; fields.len()];
-        let mut holds = true;
-        // Has the list itself been told to be wrong?
-        let mut told = false;
-        let mut named = None;
-        for (at, argument) in arguments.iter().enumerate() {
-            let field = match argument.name {
-                Some(word) => {
-                    named = named.or(Some(word.span));
-                    self.field_named(index, word)
-                }
-                None if named.is_some() => {
-                    let diagnostic = Diagnostic::error(
-                        "map-shape",
-                        argument.value.span,
-                        "a value without a name after one with a name",
-                    )
-                    .note_at(named.unwrap_or_default(), "named here");
-                    self.found.push(diagnostic);
-                    None
-                }
-                None if at < fields.len() => Some(at),
-                None => {
-                    // Told below, by the count.
-                    holds = false;
-                    continue;
-                }
-            };
-            let value = self.expr(&argument.value);
-            let Some(field) = field else {
-                (holds, told) = (false, true);
-                continue;
-            };
-            if let Some(first) = given[field] {
-                let message = format!("field `{}` is given twice", fields[field].0.text);
-                self.found.push(
-                    Diagnostic::error("map-shape", argument.value.span, message).note_at(first, "first here"),
-                );
-                (holds, told) = (false, true);
-                continue;
-            }
-            given[field] = Some(argument.value.span);
-            match fields[field].1.and_then(|ty| self.coerce(value, ty)) {
-                Some(value) => {
-                    self.must_be_uniform(&value);
-                    values[field] = Some(value);
-                }
-                None => holds = false,
-            }
-        }
-        if !told {
-            self.all_given(index, arguments.len(), &given, span);
-        }
-        let values: Option<Vec<Expr>> = values.into_iter().collect();
-        match (holds, values) {
-            (true, Some(values)) => Some(Stmt::Save { map: index as u32, values, span }),
-            _ => None,
-        }
-    }
-
-    fn field_named(&mut self, index: usize, word: Word<'s>) -> Option<usize> {
-        let map = self.maps.get(index)?;
-        let found = map.fields.iter().position(|(name, _)| name.text == word.text);
-        if found.is_none() {
-            let message = format!("map `{}` has no field `{}`", map.name.text, word.text);
-            let diagnostic = Diagnostic::error("unknown-name", word.span, message)
-                .suggest(word.text, map.fields.iter().map(|(name, _)| name.text))
-                .note_at(map.span, format!("its fields are {}", map.field_names()));
-            self.found.push(diagnostic);
-        }
-        found
-    }
-
-    /// A save gives every field.
-    fn all_given(&mut self, index: usize, arguments: usize, given: &[Option<Span>], span: Span) {
+    /// An event stands in one chunk of its stream, whatever its lanes hold.
+    fn event_fits(&mut self, records: &Records<'s>, index: usize) {
         let Some(map) = self.maps.get(index) else { return };
-        let absent: Vec<&str> = map
-            .fields
-            .iter()
-            .zip(given)
-            .filter(|(_, given)| given.is_none())
-            .map(|((name, _), _)| name.text)
-            .collect();
-        if arguments > map.fields.len() || !absent.is_empty() {
-            let message =
-                format!("map `{}` has {} fields, {arguments} given", map.name.text, map.fields.len());
-            let mut diagnostic = Diagnostic::error("map-shape", span, message)
-                .note_at(map.span, format!("its fields are {}", map.field_names()));
-            if !absent.is_empty() && arguments < map.fields.len() {
-                diagnostic = diagnostic.label(format!("nothing for `{}`", absent.join("`, `")));
-            }
+        let all_known = map.fields.iter().all(|field| field.ty.is_some());
+        if map.kind != MapKind::Stream || !all_known || map.fields.len() > FIELDS {
+            return;
+        }
+        let slots = most_slots(&map.lower());
+        if slots > EVENT_SLOTS {
+            let message = format!(
+                "an event of `{}` may take {} bytes, of at most {}",
+                records.name.text,
+                slots * SLOT,
+                EVENT_SLOTS * SLOT
+            );
+            let diagnostic = Diagnostic::error("map-bound", records.name.span, message)
+                .note("a `lanes<T>` field of 64 bits takes up to 256 bytes, a narrower one 128")
+                .help("save some of the fields into a second stream");
             self.found.push(diagnostic);
         }
     }

@@ -7,6 +7,7 @@
 //! An expression that is wrong has no value ([`Value::Bad`]) and causes no further errors.
 
 mod aggregates;
+mod config;
 mod constants;
 mod conversions;
 mod exprs;
@@ -15,6 +16,8 @@ mod maps;
 pub(crate) mod names;
 mod operators;
 mod points;
+mod sample;
+mod saves;
 mod sites;
 mod stmts;
 mod survey;
@@ -95,6 +98,10 @@ struct Scope<'s> {
     unit: Unit,
     /// Where it runs; none while constants are folded.
     points: Vec<Tracepoint>,
+    /// Is what is checked now a condition that a predicate joins with `&&`? Taken by each expression from the one around it.
+    conjunct: bool,
+    /// The `sample(N)` of the predicate, and its place.
+    sample: Option<(u32, Span)>,
     /// How many conditions on the site stand around: what they decide may ask for what some sites lack.
     undecided: usize,
     /// The probe's lets, by `LetId`.
@@ -105,7 +112,15 @@ struct Scope<'s> {
 
 impl Scope<'_> {
     fn new(unit: Unit, points: Vec<Tracepoint>) -> Self {
-        Scope { unit, points, undecided: 0, lets: Vec::new(), visible: Vec::new() }
+        Scope {
+            unit,
+            points,
+            conjunct: false,
+            sample: None,
+            undecided: 0,
+            lets: Vec::new(),
+            visible: Vec::new(),
+        }
     }
 }
 
@@ -142,14 +157,16 @@ pub(crate) fn check<'s>(text: &'s str, items: &[Item<'s>], found: &mut Found) ->
     };
     checker.declare();
     checker.fold_constants();
+    let config = checker.configure();
     checker.declare_maps();
     checker.declare_states();
-    let probes = checker.probes();
+    let mut probes = checker.probes();
     checker.scope = Scope::new(Unit::Thread, Vec::new());
-    let states = checker.states();
+    let mut states = checker.states();
+    checker.hidden_states(&mut states, &mut probes);
     let maps = checker.maps.iter().map(maps::Declared::lower).collect();
     found.extend(checker.found);
-    checked::Program { states, maps, tables: checker.tables, probes }
+    checked::Program { states, maps, tables: checker.tables, probes, config }
 }
 
 impl<'s> Checker<'_, 's> {
@@ -157,7 +174,6 @@ impl<'s> Checker<'_, 's> {
     fn declare(&mut self) {
         for item in self.items {
             match item {
-                Item::Config { span, .. } => self.not_yet(*span, "`config` items"),
                 Item::Include { span, .. } => self.not_yet(*span, "`include` items"),
                 Item::Table(table) => self.not_yet(table.span, "capacities of aggregations (`map @x: …`)"),
                 Item::Const(binding) => {
@@ -185,7 +201,7 @@ impl<'s> Checker<'_, 's> {
                     self.enter(records.name, Global::Map(self.maps.len()));
                     self.maps.push(maps::Declared::new(records));
                 }
-                Item::Probe(_) => {}
+                Item::Config { .. } | Item::Probe(_) => {}
             }
         }
     }

@@ -29,6 +29,8 @@ pub(crate) enum Meaning {
     LaterOperand,
     /// `has(x)`
     Has,
+    /// `sample(N)`
+    Sample,
     /// Known to the language, refused by this compiler; called so in messages.
     NotYet(&'static str),
 }
@@ -109,7 +111,7 @@ pub(crate) const GIVEN: &[Given] = &[
     given("hash", BITS, "u32", "a well mixed number"),
     given("isnan", FLOAT, "bool", "is it no number?"),
     given("isinf", FLOAT, "bool", "is it infinite?"),
-    given("sample", Meaning::NotYet("samples (`sample(N)`)"), "bool", "every Nth time"),
+    given("sample", Meaning::Sample, "bool", "every Nth time"),
     given("has", Meaning::Has, "bool", "does the instruction have this operand?"),
     given("any", Meaning::Reducer, "bool", "does it hold in an active lane?"),
     given("all", Meaning::Reducer, "bool", "does it hold in all active lanes?"),

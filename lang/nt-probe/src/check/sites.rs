@@ -115,9 +115,10 @@ impl<'s> Checker<'_, 's> {
         }
         let Some(class) = instructions::lacks(&self.scope.points, word.text) else { return true };
         let name = word.text;
-        let diagnostic = if class == "kernel" {
-            let message =
-                format!("`{name}` is an operand of instructions, and the kernel's entry and exit have none");
+        let diagnostic = if matches!(class, "kernel" | "bb") {
+            let which =
+                if class == "kernel" { "the kernel's entry and exit have" } else { "a basic block has" };
+            let message = format!("`{name}` is an operand of instructions, and {which} none");
             Diagnostic::error("operand-absent", word.span, message)
                 .help("instructions have tracepoints `inst:CLASS`")
         } else {
@@ -138,14 +139,15 @@ impl<'s> Checker<'_, 's> {
             self.wrong("not-constant", word.span, format!("`{}` in a constant: it is of a site", word.text));
             return false;
         }
-        let of_kernels = self
-            .scope
-            .points
-            .iter()
-            .any(|point| matches!(point, Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. }));
-        if key.is_of_instructions() && of_kernels && self.scope.undecided == 0 {
-            let message =
-                format!("`{}` is told of instructions, and the kernel's entry and exit are none", word.text);
+        let none = self.scope.points.iter().find_map(|point| match point {
+            Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. } => {
+                Some("the kernel's entry and exit are")
+            }
+            Tracepoint::Block { .. } => Some("basic blocks are"),
+            Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => None,
+        });
+        if let (true, Some(none), 0) = (key.is_of_instructions(), none, self.scope.undecided) {
+            let message = format!("`{}` is told of instructions, and {none} none", word.text);
             let diagnostic = Diagnostic::error("operand-absent", word.span, message)
                 .help("`kernel` and `func` are told of every site");
             self.found.push(diagnostic);

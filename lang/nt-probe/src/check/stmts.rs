@@ -24,13 +24,11 @@ impl<'s> Checker<'_, 's> {
             return None;
         }
         self.scope = Scope::new(unit, points.list.clone());
-        let predicate = probe.predicate.as_ref().and_then(|expr| {
-            let value = self.expr(expr);
-            self.condition(value)
-        });
+        let predicate = self.predicate(probe);
+        let sample = self.sampled();
         self.scope.undecided = usize::from(predicate.as_ref().is_some_and(checked::Expr::asks_of_site));
         let body = self.body(&probe.body);
-        Some(checked::Probe { unit, points: points.list, predicate, body, span: probe.span })
+        Some(checked::Probe { unit, points: points.list, predicate, sample, body, span: probe.span })
     }
 
     fn body(&mut self, stmts: &[Stmt<'s>]) -> Vec<checked::Stmt> {
