@@ -134,7 +134,8 @@ pub(crate) const CLASSES: &[Class] = &[
                     };
                     // One that reads what it writes is none: `{%nt_lo, %nt_hi}` was written before.
                     let own = |name: &str| pair.woven[range.clone()].matches(name).count() > 1;
-                    let name = written(&pair.woven[range.clone()]).filter(|name| declared(name) && !own(name));
+                    let name =
+                        written(&pair.woven[range.clone()]).filter(|name| declared(name) && !own(name));
                     let Some(name) = name.filter(|name| seen.insert(*name)) else {
                         continue;
                     };

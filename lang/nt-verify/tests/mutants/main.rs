@@ -9,6 +9,7 @@
 mod code;
 mod counters;
 mod frame;
+mod streams;
 mod text;
 
 use nt_verify::{Rule, check, check_pruned, explain};
@@ -16,7 +17,7 @@ use std::collections::BTreeSet;
 use text::{Class, accepted};
 
 fn classes() -> impl Iterator<Item = &'static Class> {
-    frame::CLASSES.iter().chain(code::CLASSES).chain(counters::CLASSES)
+    frame::CLASSES.iter().chain(code::CLASSES).chain(counters::CLASSES).chain(streams::CLASSES)
 }
 
 #[test]
@@ -36,7 +37,9 @@ fn every_mutant_is_refused() {
                 if !caught {
                     let told: Vec<_> =
                         report.violations().iter().map(|v| format!("{}: {}", v.rule, v.message)).collect();
-                    let difference = difference(&pair.woven, &mutant.woven) + "\n<<" + &difference(&mutant.woven, &pair.woven);
+                    let difference = difference(&pair.woven, &mutant.woven)
+                        + "\n<<"
+                        + &difference(&mutant.woven, &pair.woven);
                     alive += &format!("{name}: {}: {told:?}\n{difference}\n", class.name);
                 }
             }
