@@ -210,8 +210,12 @@ impl Rule {
                 "V12: state and effects. State is declared in the span at the kernel's entry, before any label or \
                  instruction, and that span assigns it on every path. In a span before an instruction with a guard, stores, \
                  additions and writes of state stand under that guard: behind `@!%p1 bra $nt_L; … $nt_L:` before `@%p1 ret;`, \
-                 or predicated with it or with a predicate that implies it. A branch has lanes come to it whichever way they \
-                 go: before `@%p1 bra` nothing is asked. (Another span may declare a `.b64` register \
+                 or predicated with it or with a predicate that implies it. At a branch the lanes are there whichever way they \
+                 go: before `@%p1 bra` no guard is asked for. That is no hole: effects reach maps and state alone, of which the \
+                 kernel reads nothing, and what is read there stays asked about (V10). Nor is a guard asked for before a \
+                 `bra` of a span, which has no effect: it goes forward in its own span (V5), behind its label holds only what \
+                 holds on every way there, so that no effect comes out from under its guard, and all lanes come to the \
+                 span's end. (Another span may declare a `.b64` register \
                  for a pinned operand of the instruction behind it: V16.) Example: without \
                  that branch the exit of a thread that does not leave is recorded, and the text assembles. Why: state that \
                  a loop can reach unassigned is garbage, and an effect without its site is a lie."

@@ -216,6 +216,21 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     // V12
     Class {
+        name: "the branch that all lanes come to is another instruction",
+        rules: &[Rule::V12],
+        mutate: |pair| {
+            let others = ["ret;", "exit;", "trap;", "call f;", "mov.u32 %r3, %r2;", "bra_;", "brkpt;"];
+            let there = others.iter().filter(|_| is_stream(pair));
+            let change = |new: &&str| {
+                let change = |text: &str| text.replacen("bra \t$L_loop;", new, 1);
+                let mutant = Pair { original: change(&pair.original), woven: change(&pair.woven) };
+                assert_ne!(mutant.original, pair.original);
+                mutant
+            };
+            there.map(change).collect()
+        },
+    },
+    Class {
         name: "a branch of a span leads to an effect that its guard keeps off",
         rules: &[Rule::V12, Rule::V11, Rule::V9],
         mutate: |pair| {
