@@ -158,9 +158,14 @@ fn no_text_takes_more_than_its_length() {
         ";",
         "é",
         "{{ ret;",
+        "bra X;",
+        ".frob;",
+        "frob a;",
+        "frob%d x;",
     ] {
         let text = format!("{head}{}", piece.repeat(200_000 / piece.len()));
         laws::reading_loses_nothing(&text);
+        laws::memory_is_bounded(&text);
         laws::later_stages_take_anything(&text);
     }
     let text = format!("{head} mov.b32 {}", "{".repeat(100_000));

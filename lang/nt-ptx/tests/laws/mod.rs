@@ -12,6 +12,7 @@ pub(crate) fn all(text: &str) {
     fragments_lose_nothing(text);
     tokens_cover_the_text(text);
     nodes_are_in_order(text);
+    memory_is_bounded(text);
     later_stages_take_anything(text);
     insertions_can_be_taken_away(text);
 }
@@ -65,6 +66,22 @@ pub(crate) fn nodes_are_in_order(text: &str) {
         }
         assert!(depth == 0 || found.has_errors(), "{} scopes are open", depth);
     }
+}
+
+/// No text is held in more memory than a fixed multiple of it: no node without a byte of its own, no vector with more than
+/// twice the room that it needs, and an end to what is said of one text. (Of real texts it is one and a half times the text:
+/// `benches/memory.rs`.)
+pub(crate) fn memory_is_bounded(text: &str) {
+    fn check<T>(nodes: &[T], capacity: usize, text: &str) {
+        assert!(nodes.len() <= text.len(), "{} nodes in {} bytes", nodes.len(), text.len());
+        assert!(capacity <= 2 * nodes.len() + 64 + text.len() / 8, "room for {capacity}, {} used", nodes.len());
+    }
+    let (module, mut found) = nt_ptx::parse(text);
+    check(&module.items, module.items.capacity(), text);
+    check(&module.functions, module.functions.capacity(), text);
+    check(&module.statements, module.statements.capacity(), text);
+    nt_ptx::resolve(&module, &mut found);
+    assert!(found.iter().count() <= 1_000, "{} findings", found.iter().count());
 }
 
 fn parts_are_inside(module: &Module<'_>, span: Span, kind: Kind) {
