@@ -74,7 +74,11 @@ pub(crate) fn nodes_are_in_order(text: &str) {
 pub(crate) fn memory_is_bounded(text: &str) {
     fn check<T>(nodes: &[T], capacity: usize, text: &str) {
         assert!(nodes.len() <= text.len(), "{} nodes in {} bytes", nodes.len(), text.len());
-        assert!(capacity <= 2 * nodes.len() + 64 + text.len() / 8, "room for {capacity}, {} used", nodes.len());
+        assert!(
+            capacity <= 2 * nodes.len() + 64 + text.len() / 8,
+            "room for {capacity}, {} used",
+            nodes.len()
+        );
     }
     let (module, mut found) = nt_ptx::parse(text);
     check(&module.items, module.items.capacity(), text);
