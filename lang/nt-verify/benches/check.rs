@@ -41,9 +41,19 @@ fn kernels(bencher: Bencher<'_, '_>) {
 /// Real texts, with a counter at every access.
 #[divan::bench]
 fn counters(bencher: Bencher<'_, '_>) {
+    real(bencher, weaving::CLAIM, 24, weaving::counter);
+}
+
+/// Real texts, with an event of a stream at every access: nearly all of the text is inserted.
+#[divan::bench]
+fn events(bencher: Bencher<'_, '_>) {
+    real(bencher, weaving::STREAM, 40, weaving::event);
+}
+
+fn real(bencher: Bencher<'_, '_>, claim: &str, size: u32, span: fn(&weaving::Access<'_>) -> String) {
     let entry = ".reg .b32 %nt_n; { mov.u32 %nt_n, 0; }";
     let weave = |(_, text): (_, String)| {
-        let (woven, _) = weaving::weave(&text, weaving::CLAIM, 24, entry, weaving::counter);
+        let (woven, _) = weaving::weave(&text, claim, size, entry, span);
         (text, woven)
     };
     let pairs: Vec<(String, String)> = weaving::texts().into_iter().map(weave).collect();

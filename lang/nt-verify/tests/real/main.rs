@@ -6,12 +6,16 @@ mod weaving;
 
 use nt_verify::check;
 use std::process::Command;
-use weaving::{Access, CLAIM, counter, texts, weave};
+use weaving::{Access, CLAIM, STREAM, counter, event, texts, weave};
 
 fn accepted(name: &str, entry: &str, span: impl Fn(&Access<'_>) -> String) {
+    accepted_with(name, CLAIM, 24, entry, span);
+}
+
+fn accepted_with(name: &str, claim: &str, size: u32, entry: &str, span: impl Fn(&Access<'_>) -> String) {
     let mut sites = 0;
     for (path, text) in texts() {
-        let (woven, count) = weave(&text, CLAIM, 24, entry, &span);
+        let (woven, count) = weave(&text, claim, size, entry, &span);
         let report = check(&text, &woven);
         let told: Vec<_> =
             report.violations().iter().take(5).map(|v| (v.span.of(&woven), &v.message)).collect();
@@ -54,6 +58,11 @@ fn every_access_to_global_memory_is_counted() {
     accepted("count", ".reg .b32 %nt_n; { mov.u32 %nt_n, 0; }", counter);
 }
 
+#[test]
+fn every_access_is_an_event_of_a_stream() {
+    accepted_with("event", STREAM, 40, ".reg .b32 %nt_n; { mov.u32 %nt_n, 0; }", event);
+}
+
 /// What is accepted must assemble too, and in silence: of each compiler the text with most kinds of accesses.
 #[test]
 fn counted_texts_assemble() {
@@ -63,7 +72,7 @@ fn counted_texts_assemble() {
         if !["features.sm_90", "matmul.sm_90a"].contains(&name.as_str()) {
             continue;
         }
-        let (woven, _) = weave(&text, CLAIM, 24, entry, counter);
+        let woven = [weave(&text, CLAIM, 24, entry, counter).0, weave(&text, STREAM, 40, entry, event).0];
         let folder = std::env::temp_dir().join(format!("nt-verify-real-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let assemble = |text: &str| {
@@ -75,10 +84,12 @@ fn counted_texts_assemble() {
         let Ok(before) = assemble(&text) else {
             return println!("skipped: no ptxas on PATH, nothing was assembled");
         };
-        let after = assemble(&woven).unwrap();
+        for woven in woven {
+            let after = assemble(&woven).unwrap();
+            let told = String::from_utf8_lossy(&after.stderr).into_owned();
+            assert!(before.status.success() && after.status.success(), "{name}: {told}");
+            assert_eq!(told, String::from_utf8_lossy(&before.stderr), "{name}");
+        }
         std::fs::remove_dir_all(&folder).unwrap();
-        let told = String::from_utf8_lossy(&after.stderr).into_owned();
-        assert!(before.status.success() && after.status.success(), "{name}: {told}");
-        assert_eq!(told, String::from_utf8_lossy(&before.stderr), "{name}");
     }
 }

@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 /// A table of one cell a unit.
 pub(crate) const CLAIM: &str = "prefix=nt_ zero@0:8 base.@t@8:8 cap.@t@16:8 stride.@t=8";
 
+/// A stream, of 64 bytes of context with what else is there.
+pub(crate) const STREAM: &str = "prefix=nt_ zero@0:8 base.ev@8:8 cap.ev@16:4 units.ev@20:4 cursor.ev@24:8 drops.ev@32:8 \
+                                 stride.ev=16";
+
 /// The real texts: of nvcc for several targets, debug builds too, and of Triton.
 pub(crate) fn texts() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ptx");
@@ -131,5 +135,81 @@ pub(crate) fn counter(access: &Access<'_>) -> String {
          isspacep.global %nt_g, %nt_a; {guarded}@{guard} add.u32 %nt_n, %nt_n, 4; mov.u32 %nt_s, %smid; \
          ld.param.u32 %nt_c, [nt_ctx+16]; setp.lt.and.u32 %nt_q, %nt_s, %nt_c, {guard}; ld.param.u64 %nt_b, [nt_ctx+8]; \
          mad.wide.u32 %nt_b, %nt_s, 8, %nt_b; @%nt_q red.global.add.u64 [%nt_b], 1; }}"
+    )
+}
+
+/// An event of one slot as a weaver would write it: nearly all of a woven text is inserted then.
+pub(crate) fn event(access: &Access<'_>) -> String {
+    let Access { base, bits, number: n, .. } = access;
+    let on = match access.guard {
+        None => String::new(),
+        Some(guard) => {
+            let skip = guard.strip_prefix('!').map_or(format!("!{guard}"), str::to_owned);
+            format!("@{skip} bra $nt_L{n};\n")
+        }
+    };
+    let address = match bits {
+        64 => format!("mov.b64 %nt_a, {base};"),
+        _ => format!("cvt.u64.u32 %nt_a, {base};"),
+    };
+    format!(
+        "{{
+.reg .b32 %nt_r<24>; .reg .b64 %nt_d<8>; .reg .pred %nt_p<8>; .reg .b64 %nt_a;
+{on}mov.u32 %nt_r0, %clock;
+{address}
+activemask.b32 %nt_r1;
+mov.u32 %nt_r2, %lanemask_lt;
+and.b32 %nt_r2, %nt_r2, %nt_r1;
+setp.eq.u32 %nt_p0, %nt_r2, 0;
+mov.b64 {{%nt_r3, %nt_r4}}, %nt_a;
+and.b32 %nt_r4, %nt_r4, 65535;
+or.b32 %nt_r4, %nt_r4, 0x30000;
+and.b32 %nt_r5, %nt_n, 15;
+setp.eq.and.u32 %nt_p1, %nt_r5, 0, %nt_p0;
+@!%nt_p1 bra $nt_F{n};
+ld.param.u32 %nt_r6, [nt_ctx+16];
+setp.eq.u32 %nt_p2, %nt_n, 0xffff0000;
+@%nt_p2 bra $nt_D{n};
+popc.b32 %nt_r7, %nt_r2;
+ld.param.u64 %nt_d0, [nt_ctx+24];
+mad.wide.u32 %nt_d1, %nt_r7, 8, %nt_d0;
+atom.global.add.u64 %nt_d2, [%nt_d1], 1;
+ld.param.u32 %nt_r8, [nt_ctx+20];
+cvt.u64.u32 %nt_d3, %nt_r8;
+add.u64 %nt_d2, %nt_d2, %nt_d3;
+shl.b64 %nt_d2, %nt_d2, 4;
+cvt.u64.u32 %nt_d4, %nt_r6;
+mov.u32 %nt_n, 0xffff0000;
+setp.ge.u64 %nt_p3, %nt_d2, %nt_d4;
+@%nt_p3 bra $nt_D{n};
+ld.param.u64 %nt_d5, [nt_ctx+8];
+mad.lo.u64 %nt_d6, %nt_d2, 16, %nt_d5;
+mov.u32 %nt_r9, %tid.x;
+mov.u32 %nt_r10, %ctaid.x;
+mad.wide.u32 %nt_d7, %nt_r10, 1024, 1;
+cvt.u64.u32 %nt_d3, %nt_r9;
+add.u64 %nt_d7, %nt_d7, %nt_d3;
+st.global.u64 [%nt_d6], %nt_d7;
+cvt.u32.u64 %nt_r11, %nt_d2;
+add.u32 %nt_n, %nt_r11, 1;
+bra $nt_F{n};
+$nt_D{n}:
+mov.u32 %nt_r12, %tid.x;
+shr.u32 %nt_r12, %nt_r12, 5;
+ld.param.u32 %nt_r13, [nt_ctx+20];
+setp.ge.u32 %nt_p4, %nt_r12, %nt_r13;
+@%nt_p4 bra $nt_F{n};
+ld.param.u64 %nt_d0, [nt_ctx+32];
+mad.wide.u32 %nt_d1, %nt_r12, 4, %nt_d0;
+red.global.add.u32 [%nt_d1], 1;
+$nt_F{n}:
+ld.param.u32 %nt_r14, [nt_ctx+16];
+setp.lt.and.u32 %nt_p5, %nt_n, %nt_r14, %nt_p0;
+ld.param.u64 %nt_d2, [nt_ctx+8];
+mad.wide.u32 %nt_d3, %nt_n, 16, %nt_d2;
+@%nt_p5 st.global.v4.b32 [%nt_d3], {{%nt_r3, %nt_r4, %nt_r1, %nt_r0}};
+@%nt_p5 add.u32 %nt_n, %nt_n, 1;
+$nt_L{n}:
+}}"
     )
 }
