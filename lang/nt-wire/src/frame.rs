@@ -340,6 +340,11 @@ impl Data {
     /// Head and fixed part, for a body whose data is `data`. The caller writes these, then `data`, then
     /// [`padding`] zeros, in one call.
     pub fn begin(&self, sequence: u64, data: &[u8]) -> Vec<u8> {
+        self.begin_pieces(sequence, &[data])
+    }
+
+    /// The same for data that lies in pieces, one behind the other.
+    pub fn begin_pieces(&self, sequence: u64, pieces: &[&[u8]]) -> Vec<u8> {
         let mut w = Writer::new();
         w.bytes.resize(Head::SIZE, 0);
         w.u64(self.launch);
@@ -351,8 +356,9 @@ impl Data {
         w.u64(self.context);
         w.u32(self.device);
         w.bytes.resize(Head::SIZE + Self::SIZE, 0);
-        let body_crc = crc32c::crc32c_append(crc32c::crc32c(&w.bytes[Head::SIZE..]), data);
-        let len = (Self::SIZE + data.len()) as u64;
+        let fixed = crc32c::crc32c(&w.bytes[Head::SIZE..]);
+        let body_crc = pieces.iter().fold(fixed, |crc, piece| crc32c::crc32c_append(crc, piece));
+        let len = (Self::SIZE + pieces.iter().map(|piece| piece.len()).sum::<usize>()) as u64;
         w.bytes[..Head::SIZE].copy_from_slice(&Head { kind: Kind::Data, len, sequence, body_crc }.encode());
         w.bytes
     }

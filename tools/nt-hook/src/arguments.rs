@@ -7,7 +7,8 @@ use std::mem::MaybeUninit;
 use nt_wire::message::Fill;
 
 use crate::Opaque;
-use crate::pool::{MAPS, Part};
+use crate::layout::Part;
+use crate::pool::MAPS;
 use crate::twin::Twin;
 
 /// The most parameters that an original may have.
@@ -17,32 +18,6 @@ pub(crate) const CONTEXT: usize = 512;
 
 /// A pointer a parameter.
 pub(crate) type Pointers = [MaybeUninit<Opaque>; PARAMS + 1];
-
-/// Parts of one piece of memory begin at multiples of this: a cache line's worth and more.
-const PART: u64 = 256;
-/// Capacities are rounded up to it, as the layout of columns wants.
-const STEP: u64 = 16;
-
-/// Where each map's part lies, of the maps that outlive launches or of those that do not, and how large all of them are.
-/// `None` beyond all bounds.
-pub(crate) fn lay_out(
-    twin: &Twin,
-    persistent: bool,
-    grid: [u32; 3],
-    block: [u32; 3],
-    sms: u32,
-) -> Option<([Part; MAPS], u64)> {
-    let mut parts = [Part::default(); MAPS];
-    let mut end = 0u64;
-    for (part, map) in parts.iter_mut().zip(&twin.maps).filter(|(_, map)| map.persistent == persistent) {
-        let units = map.unit.count(grid, block, sms)?;
-        let capacity = units.checked_next_multiple_of(STEP)?;
-        let bytes = capacity.checked_mul(u64::from(map.stride))?;
-        *part = Part { offset: end, bytes, units, capacity };
-        end = end.checked_add(bytes)?.checked_next_multiple_of(PART)?;
-    }
-    Some((parts, end))
-}
 
 /// Points at the program's arguments, wherever they are. `None` if they are not as the kernel's parameters ask.
 pub(crate) fn fill_params(
@@ -95,7 +70,22 @@ fn packed(extra: *mut Opaque) -> Option<(Opaque, usize)> {
     Some((buffer.filter(|buffer| !buffer.is_null())?, size?))
 }
 
-/// The context block. Parts lie from `segment` or, of maps that outlive launches, from `tables` on.
+/// The values of the arguments, as they lie in parameter space: to where there is room for all of them.
+pub(crate) fn keep_values(twin: &Twin, array: &Pointers, to: &mut [u8]) {
+    for (param, from) in twin.params.iter().zip(array) {
+        let (offset, size) = (param.offset as usize, param.size as usize);
+        if let Some(to) = to.get_mut(offset..).and_then(|to| to.get_mut(..size)) {
+            // SAFETY: `fill_params` has written it.
+            let from = unsafe { from.assume_init() }.cast::<u8>();
+            if !from.is_null() {
+                // SAFETY: the driver will read as many bytes there.
+                unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), size) };
+            }
+        }
+    }
+}
+
+/// The context block, zero so far. Parts lie from `segment` or, of maps that outlive launches, from `tables` on.
 pub(crate) fn fill_block(
     twin: &Twin,
     (parts, segment): (&[Part; MAPS], u64),
@@ -117,11 +107,22 @@ pub(crate) fn fill_block(
             }
             Fill::Capacity(map) => part(map).0.capacity,
             Fill::Launch => number,
-            // Of streams, which are refused before.
-            Fill::Cursor(_) | Fill::Drops(_) | Fill::Units(_) => 0,
+            Fill::Cursor(map) => {
+                let (part, base) = part(map);
+                base + part.cursor
+            }
+            Fill::Drops(map) => {
+                let (part, base) = part(map);
+                base + part.drops
+            }
+            Fill::Units(map) => part(map).0.units,
         };
         if let Some(word) = block.get_mut(slot.offset as usize / 8) {
-            *word = value;
+            if slot.size == 8 {
+                *word = value;
+            } else {
+                *word |= u64::from(value as u32) << (slot.offset % 8 * 8);
+            }
         }
     }
 }

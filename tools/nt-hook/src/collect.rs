@@ -10,8 +10,8 @@
 //!
 //! A batch is closed at 16 launches or 1 ms after its first, whichever comes first: one launch at a time would make this
 //! thread and the launching one fight over the driver's lock (11 µs a launch instead of 4), and a program that goes idle
-//! must not leave its last launches behind. Two batches are under way at a time. Tables come in the end
-//! ([`crate::harvest`]).
+//! must not leave its last launches behind. Two batches are under way at a time. Streams take more steps
+//! ([`crate::batch`]); tables come in the end ([`crate::harvest`]).
 //!
 //! A launch wakes nobody as long as launches come: that would cost it more than all else that we do. The thread looks
 //! every millisecond by itself, and sleeps for good when there was nothing for a while.
@@ -24,15 +24,16 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
+use crate::batch::{self, Batch};
 use crate::context::{self, Context};
 use crate::driver::{self, Driver, NOT_READY, Relaxed};
 use crate::harvest::Harvest;
-use crate::pool::{FREE, LAUNCHED, Launched, Pool};
-use crate::process::{Process, lock};
+use crate::pool::{FREE, Launched, Pool};
+use crate::process::Process;
 use crate::quiet::{SignalsBlocked, planned_panic};
 use crate::stage::{Failure, Stage, check};
 use crate::time::{self, now_ns};
-use crate::{home, kernel, notes, process, record};
+use crate::{home, kernel, notes, process};
 
 /// Launches that close a batch.
 const BATCH: usize = 16;
@@ -61,6 +62,8 @@ const DEEP: u32 = 2;
 static RUNNING: AtomicBool = AtomicBool::new(false);
 /// CLOCK_MONOTONIC at which the last batch may come in; 0 while there is no end in sight.
 static END_NS: AtomicU64 = AtomicU64::new(0);
+/// Steps of batches so far.
+static PROGRESS: AtomicU64 = AtomicU64::new(0);
 
 /// Starts the thread, once.
 pub(crate) fn start(process: &'static Process) {
@@ -107,14 +110,29 @@ pub(crate) fn nudge_if_deep() {
     }
 }
 
-/// Lets it fetch what is under way and end, until `end_ns` at the latest; returns when it has, or a little later.
+/// Lets it fetch what is under way and end, until `end_ns` at the latest or, as long as something comes in, until
+/// nothing has for as long as that; returns when it has, or a little later.
 pub(crate) fn finish(end_ns: u64) {
     const GRACE_NS: u64 = 200_000_000;
     END_NS.store(end_ns, Ordering::Release);
-    while running() && now_ns() < end_ns + GRACE_NS {
+    while running() && now_ns() < END_NS.load(Ordering::Acquire) + GRACE_NS {
         nudge();
         time::sleep(Duration::from_micros(100));
     }
+}
+
+/// Something has come in: who waits for the end may wait anew.
+fn progress(process: &Process) {
+    PROGRESS.fetch_add(1, Ordering::Release);
+    if END_NS.load(Ordering::Relaxed) != 0 {
+        let end_ns = now_ns() + u64::from(process.settings.exit_ms) * 1_000_000;
+        END_NS.fetch_max(end_ns, Ordering::AcqRel);
+    }
+}
+
+/// Changes whenever something has come in.
+pub(crate) fn came_in() -> u64 {
+    PROGRESS.load(Ordering::Acquire)
 }
 
 /// When to look again, in nanoseconds from now.
@@ -179,30 +197,10 @@ fn sleep(how: u32, for_ns: u64, works: &[Work]) {
 struct Work {
     context: &'static Context,
     stages: [Option<Stage>; 2],
-    /// Oldest first.
-    under_way: VecDeque<Batch>,
+    /// Oldest first, each with the stage that it uses.
+    under_way: VecDeque<(usize, Batch)>,
     /// Tables that are being fetched, and since when.
     harvest: Option<(Harvest, u64)>,
-}
-
-/// Launches that are fetched together.
-struct Batch {
-    /// Oldest first.
-    launches: Vec<Fetched>,
-    /// Which stage, and what its word says when all is there; `None` if nothing is to be fetched.
-    stage: Option<(usize, u64)>,
-    /// When its calls were made.
-    begun_ns: u64,
-}
-
-/// A launch in a batch.
-pub(crate) struct Fetched {
-    /// Its slot in the pool.
-    pub(crate) slot: usize,
-    /// What it is.
-    pub(crate) launched: Launched,
-    /// Where its segment lies in the stage; `None` if the twin did not run.
-    pub(crate) at: Option<usize>,
 }
 
 impl Work {
@@ -301,11 +299,9 @@ impl Work {
     /// Writes out the batches that have come in.
     fn complete(&mut self, driver: &Driver, pool: &Pool, process: &Process) -> Result<Next, Failure> {
         let mut next = IDLE;
-        while let Some(batch) = self.under_way.front() {
-            let stage = batch.stage.and_then(|(index, word)| Some((self.stages.get(index)?.as_ref()?, word)));
-            if let Some((stage, word)) = stage
-                && !stage.done(driver, word)?
-            {
+        while let Some((index, batch)) = self.under_way.front_mut() {
+            let Some(stage) = self.stages.get_mut(*index).and_then(Option::as_mut) else { break };
+            if !stage.done(driver, batch.word)? {
                 let age = now_ns().saturating_sub(batch.begun_ns);
                 if age < DOUBT_NS {
                     return Ok(next.min((age / 4).clamp(POLL_NS, SLOW_POLL_NS)));
@@ -316,14 +312,10 @@ impl Work {
                     code => return Err(Failure { call: "cuStreamQuery", code }),
                 }
             }
-            write(batch, stage.map(|(stage, _)| stage), process);
-            for fetched in &batch.launches {
-                if let Some(slot) = pool.slots.get(fetched.slot) {
-                    slot.state.store(FREE, Ordering::Release);
-                }
-                pool.ring.give_back(fetched.launched.segment);
+            if batch.step(stage, pool, driver, process)? {
+                self.under_way.pop_front();
             }
-            self.under_way.pop_front();
+            progress(process);
             next = NOW;
         }
         Ok(next)
@@ -331,24 +323,23 @@ impl Work {
 
     /// Closes a batch, if there is one to close, and makes its calls.
     fn begin(&mut self, driver: &Driver, pool: &Pool, hurry: bool) -> Result<Next, Failure> {
-        let fetching: usize = self.under_way.iter().map(|batch| batch.launches.len()).sum();
+        let fetching: usize = self.under_way.iter().map(|(_, batch)| batch.out()).sum();
         let out = pool.ring.out();
         if out.count <= fetching {
             // What is under way says when to look again.
             return Ok(IDLE);
         }
-        let free = (0..self.stages.len()).find(|&index| {
-            !self.under_way.iter().any(|batch| batch.stage.is_some_and(|(used, _)| used == index))
-        });
+        let free =
+            (0..self.stages.len()).find(|&index| !self.under_way.iter().any(|(used, _)| *used == index));
         let Some(index) = free else { return Ok(IDLE) };
 
         let ready = (fetching..out.count.min(fetching + MOST)).map(|i| (out.oldest + i) % pool.slots.len());
         let ready = ready.map_while(|index| {
             let slot = pool.slots.get(index)?;
             let state = slot.state.load(Ordering::Acquire);
-            if state == FREE { None } else { Some((index, state == LAUNCHED, slot.launched()?)) }
+            if state == FREE { None } else { Some((index, state, slot.launched()?)) }
         });
-        let ready: Vec<(usize, bool, Launched)> = ready.collect();
+        let ready: Vec<(usize, u32, Launched)> = ready.collect();
         let Some((_, _, first)) = ready.first() else { return Ok(POLL_NS) };
         let age = now_ns().saturating_sub(first.frame.launched_ns);
         let crowded = out.bytes > pool.ring.bytes() / 2 || out.count > pool.slots.len() / 2;
@@ -357,54 +348,19 @@ impl Work {
         }
 
         // As many as the stage holds; a first one that is too large for it gets a larger stage.
-        let largest =
-            ready.iter().find(|(_, used, _)| *used).map_or(0, |(_, _, first)| first.segment.len as usize);
+        let most = self.stages.get(index).and_then(Option::as_ref).map_or(STAGE, Stage::len);
+        let (launches, len) = batch::choose(ready, pool, most);
         let stage = match self.stages.get_mut(index) {
-            Some(Some(stage)) if stage.len() >= largest => stage,
+            Some(Some(stage)) if stage.len() >= len => stage,
             Some(slot) => {
                 if let Some(small) = slot.take() {
                     small.release(driver);
                 }
-                slot.insert(Stage::new(driver, largest.max(STAGE))?)
+                slot.insert(Stage::new(driver, len.max(STAGE))?)
             }
             None => return Ok(POLL_NS),
         };
-        let (mut launches, mut end) = (Vec::new(), 0);
-        for (slot, used, launched) in ready {
-            let len = if used { launched.segment.len as usize } else { 0 };
-            if end + len > stage.len() {
-                break;
-            }
-            launches.push(Fetched { slot, launched, at: used.then_some(end) });
-            end += len;
-        }
-        let word = if end == 0 { None } else { Some(stage.fetch(driver, pool, &launches)?) };
-        let stage = word.map(|word| (index, word));
-        self.under_way.push_back(Batch { launches, stage, begun_ns: now_ns() });
+        self.under_way.push_back((index, Batch::begin(launches, stage, pool, driver)?));
         Ok(NOW)
-    }
-}
-
-/// Writes the frames of a batch.
-fn write(batch: &Batch, stage: Option<&Stage>, process: &Process) {
-    let Some(stage) = stage else { return };
-    let complete_ns = now_ns();
-    let mut trace = lock(&process.trace);
-    let Some(trace) = trace.as_mut() else { return };
-    for fetched in &batch.launches {
-        let Some(at) = fetched.at else { continue };
-        let launched = &fetched.launched;
-        let written =
-            record::launch(trace, launched, complete_ns, |offset, len| stage.bytes(at + offset, len));
-        match written {
-            Ok(()) => match launched.home {
-                // It is collected when what it has counted in tables is, too.
-                Some(home) if !home.collected.load(Ordering::Acquire) => {
-                    home.fetched.fetch_add(1, Ordering::Relaxed);
-                }
-                _ => _ = launched.kernel.collected.fetch_add(1, Ordering::Relaxed),
-            },
-            Err(error) => notes::say(format!("data was lost, the trace could not be written: {error}")),
-        }
     }
 }

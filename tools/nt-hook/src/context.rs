@@ -221,7 +221,8 @@ impl Drop for Current<'_> {
 fn retire(which: impl Fn(&Context) -> bool) {
     guard(|| {
         let Some(process) = process::get() else { return };
-        let deadline = Deadline::after_ms(process.settings.exit_ms.max(100));
+        let patience = || Deadline::after_ms(process.settings.exit_ms.max(100));
+        let (mut deadline, mut came_in) = (patience(), collect::came_in());
         for context in contexts().filter(|context| which(context)) {
             context.retiring.store(true, Ordering::Release);
             home::retire_context(context, kernel::twins().into_iter());
@@ -232,6 +233,9 @@ fn retire(which: impl Fn(&Context) -> bool) {
                 }
                 collect::nudge();
                 time::sleep(Duration::from_micros(100));
+                if came_in != collect::came_in() {
+                    (deadline, came_in) = (patience(), collect::came_in());
+                }
             }
             context.retired.store(true, Ordering::Release);
             forget_streams(context);

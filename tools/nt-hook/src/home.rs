@@ -12,13 +12,13 @@ use std::ffi::c_uint;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crate::arguments::lay_out;
 use crate::collect;
 use crate::context::{Context, Current};
 use crate::driver::{self, Driver, Relaxed};
 use crate::kernel::{HandleKind, Kernel, Skip};
+use crate::layout::{self, Part};
 use crate::load::Owner;
-use crate::pool::{MAPS, Part};
+use crate::pool::MAPS;
 use crate::prepare::{self, Loaded};
 use crate::process::{self, Process, lock};
 use crate::quiet::{SignalsBlocked, guard};
@@ -241,9 +241,10 @@ fn equip(
     driver: &Driver,
 ) -> Result<(Vec<Copy>, Tables), String> {
     let copies = owner.map_or(Ok(Vec::new()), |owner| tie::tie(twin, owner, loaded, driver))?;
-    let (parts, bytes) = lay_out(twin, true, [1; 3], [1; 3], context.device.sms)
-        .ok_or("its tables are larger than any memory")?;
-    let mut tables = Tables { base: 0, bytes, parts };
+    let laid_out =
+        layout::of_tables(twin, context.device.sms).ok_or("its tables are larger than any memory")?;
+    let bytes = laid_out.bytes;
+    let mut tables = Tables { base: 0, bytes, parts: laid_out.parts };
     if bytes != 0 || owner.is_some() {
         context.behind(driver).ok_or("its context cannot have a stream more")?;
     }

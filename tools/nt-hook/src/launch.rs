@@ -19,13 +19,14 @@ use std::time::Duration;
 
 use nt_wire::{frame, message};
 
-use crate::arguments::{CONTEXT, PARAMS, fill_block, fill_params, lay_out};
+use crate::arguments::{CONTEXT, PARAMS, fill_block, fill_params, keep_values};
 use crate::behind::{self, context_of};
 use crate::driver::{self, Driver, LEGACY, PER_THREAD};
 use crate::home::{Home, owner_of};
 use crate::kernel::{self, HandleKind, Kernel, Skip, State};
+use crate::layout::{self, Part};
 use crate::load::{self, hook};
-use crate::pool::{LAUNCHED, Launched, Order, Pool, RETURNED, Slot};
+use crate::pool::{LAUNCHED, Launched, MAPS, Order, Pool, RETURNED, Slot};
 use crate::prepare::{prepare, settle};
 use crate::process::{self, Process};
 use crate::ring::{Refusal, Segment};
@@ -130,13 +131,16 @@ fn probe(
     {
         return Err(Some(Skip::Resident));
     }
-    let (parts, bytes) = lay_out(twin, false, grid, block, context.device.sms).ok_or(Skip::TooLarge)?;
     let mut array = [const { MaybeUninit::<Opaque>::uninit() }; PARAMS + 1];
     fill_params(twin, params, extra, &mut array).ok_or(Skip::Arguments)?;
 
+    let mut parts = [Part::default(); MAPS];
     let segment = if twin.has_segment() {
         let pool = context.pool(driver, process).ok_or(Skip::NoPool)?;
-        Some((pool, take(pool, bytes, process)?))
+        let laid_out = layout::of_launch(twin, grid, block, context.device.sms, pool.ring.most());
+        let laid_out = laid_out.ok_or(Skip::TooLarge)?;
+        parts = laid_out.parts;
+        Some((pool, take(pool, laid_out.bytes, process)?))
     } else {
         None
     };
@@ -150,6 +154,9 @@ fn probe(
     let mut taken = None;
     if let Some((pool, segment)) = segment {
         let slot = &pool.slots[segment.slot % pool.slots.len()];
+        if twin.wanted_params != 0 {
+            keep_values(twin, &array, pool.values_to_keep(segment.slot, twin.wanted_params));
+        }
         slot.note(Launched {
             kernel,
             twin,

@@ -11,7 +11,9 @@
 //! prepare, home     a selected kernel's first launch, and where      launch    each further one
 //! twin              what runs in its place
 //! tie               what a twin shares with its original             arguments what it is launched with
-//! ring, pool, stage memory for what probes save                      collect   the thread that fetches it
+//! layout            where that lies
+//! ring, pool, stage memory for what probes save                      collect   the thread that fetches it,
+//!                                                                    batch     some launches at a time
 //! behind, harvest   tables, which are fetched in the end             resident  grids that must fit as a whole
 //! record, trace     the file                                         exit      the ways out
 //! ```
@@ -24,6 +26,7 @@
 #![cfg_attr(test, allow(dead_code, reason = "unit tests export nothing, so what only C calls has no caller"))]
 
 mod arguments;
+mod batch;
 mod behind;
 mod boot;
 mod collect;
@@ -39,6 +42,7 @@ mod home;
 mod image;
 mod kernel;
 mod launch;
+mod layout;
 mod load;
 mod notes;
 mod parent;

@@ -21,6 +21,9 @@ use crate::{Code, Opaque, kernel};
 /// More maps than this a kernel may not have.
 pub(crate) const MAPS: usize = 16;
 
+/// The most bytes that values of parameters take: what a kernel may have.
+pub(crate) const VALUES: usize = 32_768;
+
 /// The largest pool that is made without being asked for.
 const LARGEST: u64 = 1 << 30;
 /// The smallest that is worth having.
@@ -36,6 +39,8 @@ pub(crate) struct Pool {
     pub(crate) stream: Opaque,
     /// One a segment that is out.
     pub(crate) slots: Vec<Slot>,
+    /// [`VALUES`] bytes a slot, of which those that are never written take no memory.
+    values: *mut u8,
     /// After an error of the driver: no further launch is probed here.
     pub(crate) broken: AtomicBool,
     /// `Ring::progress` at the last wait in vain: until it changes nobody waits again.
@@ -92,18 +97,10 @@ pub(crate) struct Order {
     pub(crate) epoch: u64,
 }
 
-/// A map's part of a segment.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Part {
-    /// Bytes into the segment.
-    pub(crate) offset: u64,
-    /// Bytes of it.
-    pub(crate) bytes: u64,
-    /// Units that the launch has.
-    pub(crate) units: u64,
-    /// Units that it has room for.
-    pub(crate) capacity: u64,
-}
+// SAFETY: driver handles; `values` belong to whom their slots do.
+unsafe impl Sync for Pool {}
+// SAFETY: as above.
+unsafe impl Send for Pool {}
 
 impl Slot {
     /// Writes a launch down, before it is made.
@@ -164,8 +161,34 @@ impl Pool {
             )?;
             check((driver.cuStreamSynchronize)(stream), "cuStreamSynchronize")?;
         }
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: new memory.
+        let values =
+            unsafe { libc::mmap(std::ptr::null_mut(), VALUES * SLOTS as usize, protection, flags, -1, 0) };
+        if values == libc::MAP_FAILED {
+            return Err("no memory for arguments".into());
+        }
+        let values = values.cast();
         let (broken, stuck) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
-        Ok(Pool { base, ring, stream, slots, broken, stuck })
+        Ok(Pool { base, ring, stream, slots, values, broken, stuck })
+    }
+
+    /// Where the values of a launch's arguments are kept; for the launching thread while the slot is `FREE`.
+    #[allow(clippy::mut_from_ref, reason = "as a slot, it has one owner at a time")]
+    pub(crate) fn values_to_keep(&self, slot: usize, len: usize) -> &mut [u8] {
+        // SAFETY: a slot's own part; who has taken its segment is the only one to use it until the slot is handed over.
+        unsafe { std::slice::from_raw_parts_mut(self.values_of(slot), len.min(VALUES)) }
+    }
+
+    /// What was kept there; for the collector, once the slot is no longer `FREE`.
+    pub(crate) fn values(&self, slot: usize, len: usize) -> &[u8] {
+        // SAFETY: as above, handed over.
+        unsafe { std::slice::from_raw_parts(self.values_of(slot), len.min(VALUES)) }
+    }
+
+    fn values_of(&self, slot: usize) -> *mut u8 {
+        self.values.wrapping_add(slot % SLOTS as usize * VALUES)
     }
 
     /// Gives everything back to the driver. Its context is current.
@@ -177,6 +200,7 @@ impl Pool {
             }
             (driver.cuStreamDestroy_v2)(self.stream);
             (driver.cuMemFree_v2)(self.base);
+            libc::munmap(self.values.cast(), VALUES * SLOTS as usize);
         }
     }
 }

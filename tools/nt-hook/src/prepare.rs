@@ -17,7 +17,7 @@ use crate::home::{self, Home, Homes};
 use crate::kernel::{self, HandleKind, Kernel, Skip, State};
 use crate::load::Owner;
 use crate::parent::Answer;
-use crate::pool::MAPS;
+use crate::pool::{MAPS, VALUES};
 use crate::process::{self, Process, lock};
 use crate::quiet::{guard, planned_panic};
 use crate::resident::Known;
@@ -164,10 +164,17 @@ fn accept(
     let size = twin.context as usize;
     let fits = |slot: &message::Slot| {
         let map = match slot.fill {
-            Fill::Base(map) | Fill::Capacity(map) => map as usize,
-            Fill::Cursor(map) | Fill::Drops(map) | Fill::Units(map) => map as usize,
+            Fill::Base(map) | Fill::Capacity(map) => map,
+            Fill::Cursor(map) | Fill::Drops(map) | Fill::Units(map) => {
+                let is_stream = |map: &message::MapShape| map.stream.is_some();
+                if !twin.maps.get(map as usize).is_some_and(is_stream) {
+                    return false;
+                }
+                map
+            }
             Fill::Zero | Fill::Launch => 0,
         };
+        let map = map as usize;
         slot.offset.is_multiple_of(slot.size)
             && slot.offset as usize + slot.size as usize <= size
             && (map == 0 || map < twin.maps.len())
@@ -182,8 +189,13 @@ fn accept(
     {
         return Err("its layout is larger than the hook can hold".into());
     }
-    if twin.maps.iter().any(|map| map.stream.is_some()) {
-        return Err("it saves into a stream".into());
+    if twin.maps.iter().any(|map| map.persistent && map.stream.is_some()) {
+        return Err("it has a stream that outlives launches".into());
+    }
+    let ends = twin.params.iter().map(|param| param.offset as usize + param.size as usize);
+    let wanted_params = if twin.wants_params { ends.max().unwrap_or(0) } else { 0 };
+    if wanted_params > VALUES {
+        return Err("its parameters are larger than the hook can hold".into());
     }
     if twin.maps.iter().any(|map| map.persistent && map.unit != Unit::Sm) {
         return Err("its tables are of units that differ from launch to launch".into());
@@ -193,6 +205,7 @@ fn accept(
         arch,
         assumes: twin.assumes,
         params: twin.params,
+        wanted_params,
         slots: twin.slots,
         maps: twin.maps,
         pins: twin.pins,

@@ -1,41 +1,63 @@
-//! The frames of what probes have saved: of a launch, and of the tables of a home.
+//! The frames of what probes have saved: of a launch, of a part of a stream, and of the tables of a home.
 
 use std::io;
 
-use nt_wire::frame;
+use nt_wire::frame::{self, ALIGN};
+use nt_wire::stream::Head;
 
-use crate::arguments::lay_out;
 use crate::home::Home;
+use crate::layout::{Layout, Part};
 use crate::pool::Launched;
 use crate::trace::Trace;
 
-/// A launch and its maps; `bytes` gives the part of its segment at an offset.
+/// A launch and its maps, streams apart; `values` are those of its parameters, `bytes` gives the part of its segment at
+/// an offset.
 pub(crate) fn launch<'s>(
     trace: &mut Trace,
     launched: &Launched,
-    complete_ns: u64,
+    layout: &Layout,
+    values: &[u8],
     bytes: impl Fn(usize, usize) -> &'s [u8],
 ) -> io::Result<()> {
     launched.twin.announce(launched.kernel, trace)?;
-    trace.frame(&frame::Launch { complete_ns, ..launched.frame.clone() })?;
-    let frame::Launch { grid, block, sms, .. } = launched.frame;
-    // As it was laid out for the launch.
-    let (parts, _) = lay_out(launched.twin, false, grid, block, sms).unwrap_or_default();
-    let maps = launched.twin.maps.iter().zip(&parts).enumerate();
-    for (map, (_, part)) in maps.filter(|(_, (map, _))| !map.persistent) {
-        let fixed = frame::Data {
-            launch: launched.frame.number,
-            map: map as u32,
-            kernel: launched.twin.id,
-            units: part.units,
-            capacity: part.capacity,
-            bytes: part.bytes,
-            context: launched.frame.context,
-            device: launched.frame.device,
-        };
-        trace.data(fixed, bytes(part.offset as usize, part.bytes as usize))?;
+    trace.frame(&frame::Launch { params: values.to_vec(), ..launched.frame.clone() })?;
+    let maps = launched.twin.maps.iter().zip(&layout.parts).enumerate();
+    for (map, (_, part)) in maps.filter(|(_, (map, _))| !map.persistent && map.stream.is_none()) {
+        let fixed = fixed(launched, map, part, part.bytes);
+        trace.data(fixed, &[bytes(part.offset as usize, part.bytes as usize)])?;
     }
     Ok(())
+}
+
+/// A part of a stream of a launch.
+pub(crate) fn part(
+    trace: &mut Trace,
+    launched: &Launched,
+    layout: &Layout,
+    map: usize,
+    head: Head,
+    drops: &[u8],
+    slots: &[u8],
+) -> io::Result<()> {
+    let zeros = [0; ALIGN];
+    let padding = drops.len().next_multiple_of(ALIGN) - drops.len();
+    let pieces = [&head.encode(), drops, zeros.get(..padding).unwrap_or_default(), slots];
+    let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+    let part = layout.parts.get(map).copied().unwrap_or_default();
+    trace.data(fixed(launched, map, &part, bytes as u64), &pieces)
+}
+
+fn fixed(launched: &Launched, map: usize, part: &Part, bytes: u64) -> frame::Data {
+    frame::Data {
+        launch: launched.frame.number,
+        map: map as u32,
+        kernel: launched.twin.id,
+        units: part.units,
+        capacity: part.capacity,
+        bytes,
+        context: launched.frame.context,
+        device: launched.frame.device,
+    }
 }
 
 /// The tables of a home; `bytes` gives the part of their buffer at an offset.
@@ -57,7 +79,7 @@ pub(crate) fn tables<'s>(
             context: home.context.handle as u64,
             device: home.context.device.ordinal.cast_unsigned(),
         };
-        trace.data(fixed, bytes(part.offset as usize, part.bytes as usize))?;
+        trace.data(fixed, &[bytes(part.offset as usize, part.bytes as usize)])?;
     }
     Ok(())
 }

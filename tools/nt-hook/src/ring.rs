@@ -125,6 +125,11 @@ impl Ring {
         }
     }
 
+    /// The largest segment that it hands out.
+    pub(crate) fn most(&self) -> u64 {
+        self.bytes() / 2
+    }
+
     /// Takes back the oldest segment that is out.
     pub(crate) fn give_back(&self, segment: Segment) {
         self.free.store(segment.end, Ordering::Release);

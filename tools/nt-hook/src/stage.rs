@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::collect::Fetched;
+use crate::batch::Fetched;
 use crate::driver::{Driver, NOT_READY};
 use crate::pool::Pool;
 use crate::{Code, Opaque};
@@ -30,6 +30,17 @@ impl std::fmt::Display for Failure {
 /// Names the call that a code is of.
 pub(crate) fn check(call: &'static str, code: Code) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure { call, code }) }
+}
+
+/// A part of the pool, and where in the stage it goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    /// Bytes from the pool's start.
+    pub(crate) offset: u64,
+    /// Bytes from the stage's.
+    pub(crate) at: usize,
+    /// A multiple of four.
+    pub(crate) len: usize,
 }
 
 /// Host memory that copies go to, with the word that says that they are there.
@@ -79,19 +90,19 @@ impl Stage {
         self.len
     }
 
-    /// Makes the calls of a batch in our stream; returns what the word will say.
-    pub(crate) fn fetch(
-        &mut self,
+    /// Lets our stream wait until these launches are over.
+    pub(crate) fn wait_for<'f>(
+        &self,
         driver: &Driver,
         pool: &Pool,
-        launches: &[Fetched],
-    ) -> Result<u64, Failure> {
-        let used: Vec<(&Fetched, usize)> =
-            launches.iter().filter_map(|fetched| Some((fetched, fetched.at?))).collect();
-        for (i, (fetched, _)) in used.iter().enumerate() {
+        launches: impl Iterator<Item = &'f Fetched> + Clone,
+    ) -> Result<(), Failure> {
+        let mut later = launches.clone();
+        for fetched in launches {
+            later.next();
             // A later launch that stands behind this one in the same stream waits for it already.
             let order = fetched.launched.order;
-            if used.iter().skip(i + 1).any(|(later, _)| later.launched.order == order) {
+            if later.clone().any(|later| later.launched.order == order) {
                 continue;
             }
             if let Some(slot) = pool.slots.get(fetched.slot) {
@@ -101,26 +112,36 @@ impl Stage {
                 })?;
             }
         }
-        // Segments that lie side by side, as they do but for the ring's end, leave in one copy.
-        let mut runs: Vec<(u64, usize, usize)> = Vec::new();
-        for (fetched, at) in used {
-            let segment = fetched.launched.segment;
+        Ok(())
+    }
+
+    /// Copies parts of the pool and clears them, in our stream; returns what the word will say.
+    pub(crate) fn take(&mut self, driver: &Driver, pool: &Pool, ranges: &[Range]) -> Result<u64, Failure> {
+        // Those that lie side by side, as segments do but for the ring's end, leave in one copy.
+        let mut runs: Vec<Range> = Vec::new();
+        for &range in ranges {
             match runs.last_mut() {
-                Some((offset, _, len)) if *offset + *len as u64 == segment.offset => {
-                    *len += segment.len as usize;
+                Some(run) if run.offset + run.len as u64 == range.offset && run.at + run.len == range.at => {
+                    run.len += range.len;
                 }
-                _ => runs.push((segment.offset, at, segment.len as usize)),
+                _ => runs.push(range),
             }
         }
-        for &(offset, at, len) in &runs {
-            self.copy(driver, at, pool.base + offset, len, pool.stream)?;
+        for run in &runs {
+            self.copy(driver, run.at, pool.base + run.offset, run.len, pool.stream)?;
         }
-        for &(offset, _, len) in &runs {
-            // SAFETY: a part of the pool; segments are multiples of four bytes.
-            let code = unsafe { (driver.cuMemsetD32Async)(pool.base + offset, 0, len / 4, pool.stream) };
+        for run in &runs {
+            // SAFETY: a part of the pool; all are multiples of four bytes.
+            let code =
+                unsafe { (driver.cuMemsetD32Async)(pool.base + run.offset, 0, run.len / 4, pool.stream) };
             check("cuMemsetD32Async", code)?;
         }
         self.signal(driver, pool.stream)
+    }
+
+    /// What the word says when all that was asked for so far is there.
+    pub(crate) fn value(&self) -> u64 {
+        self.value
     }
 
     /// Copies `len` bytes of device memory of ours to `at`.

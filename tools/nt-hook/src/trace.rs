@@ -81,16 +81,18 @@ impl Trace {
         self.append(&[&bytes])
     }
 
-    /// Appends a map's data; an error if the disk is full, now or before.
-    pub(crate) fn data(&mut self, fixed: Data, data: &[u8]) -> io::Result<()> {
+    /// Appends a map's data, in pieces; an error if the disk is full, now or before.
+    pub(crate) fn data(&mut self, fixed: Data, data: &[&[u8]]) -> io::Result<()> {
         if let Some(why) = &self.full {
             return Err(io::Error::other(why.clone()));
         }
-        let begin = fixed.begin(self.sequence, data);
+        let begin = fixed.begin_pieces(self.sequence, data);
         let zeros = [0; frame::ALIGN];
-        let body = Data::SIZE + data.len();
-        let len = (begin.len() + data.len() + padding(body)) as u64;
-        let written = self.reserve(len).and_then(|()| self.append(&[&begin, data, &zeros[..padding(body)]]));
+        let bytes: usize = data.iter().map(|piece| piece.len()).sum();
+        let padding = zeros.get(..padding(Data::SIZE + bytes)).unwrap_or_default();
+        let pieces = [&[begin.as_slice()], data, &[padding]].concat();
+        let len = (begin.len() + bytes + padding.len()) as u64;
+        let written = self.reserve(len).and_then(|()| self.append(&pieces));
         if let Err(error) = &written {
             self.full = Some(error.to_string());
         }

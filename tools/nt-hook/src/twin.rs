@@ -31,6 +31,8 @@ pub(crate) struct Twin {
     pub(crate) assumes: u8,
     /// The original's parameters.
     pub(crate) params: Vec<Param>,
+    /// Bytes of their values, if the trace wants them; else 0.
+    pub(crate) wanted_params: usize,
     /// What stands in its context block.
     pub(crate) slots: Vec<Slot>,
     /// What a launch's segment holds, and what its tables do.
@@ -60,6 +62,26 @@ pub(crate) enum Code {
 }
 
 impl Twin {
+    #[cfg(test)]
+    pub(crate) fn empty() -> Twin {
+        Twin {
+            id: 0,
+            arch: 90,
+            assumes: 0,
+            params: Vec::new(),
+            wanted_params: 0,
+            slots: Vec::new(),
+            maps: Vec::new(),
+            pins: Vec::new(),
+            constants: Vec::new(),
+            manifest: Vec::new(),
+            code: Code::Image(Vec::new()),
+            homes: Homes::new(),
+            resident: Known::new(),
+            written: AtomicBool::new(false),
+        }
+    }
+
     /// A number that no other twin has.
     pub(crate) fn next_id() -> u32 {
         static NEXT: AtomicU32 = AtomicU32::new(0);

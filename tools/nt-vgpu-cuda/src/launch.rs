@@ -1,17 +1,9 @@
 //! Launches: checked, logged, and put into their stream.
 //!
-//! There is no executor. Effects can be planned (`NT_VGPU_FAULT`) for kernels whose last parameter has a name that ends
-//! in `ctx`, a block of 8-byte words:
-//!
-//! - `scribble`: its second word is an address and its third a count of 16-byte records there. The kernel looks whether
-//!   all of them are zero (`dirty` in the log if not) and writes `0x6e74`, the launch's own number, into each. So a test
-//!   sees that a probe's memory is its own, clean, and brought home whole.
-//! - `add`: they are a count of cells of 8 bytes, and the kernel adds one to each.
-//! - `look`: the kernel logs what the constants of its module hold, which is what its text would read.
+//! Without the executor nothing runs; effects can be planned instead ([`crate::effect`]).
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::call::{INVALID_VALUE, NOT_SUPPORTED, OUT_OF_RESOURCES, calls};
 use crate::execute::{self, Execution};
@@ -19,7 +11,7 @@ use crate::image::Param;
 use crate::plan::plan;
 use crate::queue::Op;
 use crate::settings::settings;
-use crate::{Code, Opaque, health, log, memory, module, stream};
+use crate::{Code, Opaque, effect, health, log, module, stream};
 
 struct Shape {
     grid: [c_uint; 3],
@@ -146,13 +138,11 @@ fn launch(function: Opaque, shape: &Shape, pointers: *mut Opaque, extra: *mut Op
         stream.push(Op::Run(plan().delay(), Box::new(move || execution.run())));
         return Ok(());
     }
-    let block = arguments.last().filter(|_| woven && (plan().scribble || plan().add)).cloned();
+    let block = arguments.last().filter(|_| woven).cloned();
     let (context, looks) = (stream.context, woven && plan().look);
     let effect = move || {
-        match block {
-            Some(block) if plan().add => add(&block),
-            Some(block) => scribble(&block),
-            None => {}
+        if let Some(block) = block {
+            effect::planned(&block);
         }
         if looks {
             let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -164,43 +154,6 @@ fn launch(function: Opaque, shape: &Shape, pointers: *mut Opaque, extra: *mut Op
     };
     stream.push(Op::Run(plan().delay(), Box::new(effect)));
     Ok(())
-}
-
-/// The address and the count in a context block, if there is memory of `size` bytes each.
-fn described(context: &[u8], size: usize) -> Option<(u64, usize)> {
-    let word = |index: usize| {
-        let bytes = context.get(8 * index..8 * index + 8).and_then(|bytes| bytes.try_into().ok());
-        bytes.map_or(0, u64::from_le_bytes)
-    };
-    let (address, count) = (word(1), word(2) as usize);
-    if memory::holds(address, count * size) {
-        return Some((address, count));
-    }
-    log::line(|| format!("wild {} {address:#x} {count}", std::process::id()));
-    None
-}
-
-/// See the module.
-fn add(context: &[u8]) {
-    let Some((address, count)) = described(context, 8) else { return };
-    // SAFETY: inside an allocation, as was just seen, and aligned to 256.
-    let cells = unsafe { std::slice::from_raw_parts_mut(address as *mut u64, count) };
-    for cell in cells {
-        *cell += 1;
-    }
-}
-
-/// See the module.
-fn scribble(context: &[u8]) {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let Some((address, count)) = described(context, 16) else { return };
-    // SAFETY: inside an allocation, as was just seen, and aligned to 256.
-    let records = unsafe { std::slice::from_raw_parts_mut(address as *mut [u64; 2], count) };
-    if records.iter().any(|record| *record != [0, 0]) {
-        log::line(|| format!("dirty {} {address:#x}", std::process::id()));
-    }
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    records.fill([0x6e74, number]);
 }
 
 /// CUlaunchConfig

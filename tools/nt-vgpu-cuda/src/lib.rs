@@ -27,6 +27,7 @@
 
 mod call;
 mod context;
+mod effect;
 mod execute;
 mod health;
 mod host;

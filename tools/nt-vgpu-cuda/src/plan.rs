@@ -14,9 +14,10 @@
 //! | `register=CODE` | registering host memory answers CODE |
 //! | `idle` | launches answer 0 and do nothing at all, not even look: for measuring what stands before them |
 //! | `calls` | every call is logged by its name |
-//! | `add` | kernels with a `…ctx` parameter add to the cells that it describes, see [`crate::launch`] |
+//! | `add` | kernels with a `…ctx` parameter add to the cells that it describes, see [`crate::effect`] |
 //! | `look` | they log what the constants of their module hold when they run |
-//! | `scribble` | kernels with a `…ctx` parameter write to the map that it describes, see [`crate::launch`] |
+//! | `scribble` | kernels with a `…ctx` parameter write to the map that it describes, see [`crate::effect`] |
+//! | `events=N` | they save events into the stream that it describes, likewise |
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) scribble: bool,
     /// See `add`.
     pub(crate) add: bool,
+    /// See `events`.
+    pub(crate) events: Option<u32>,
     /// See `look`.
     pub(crate) look: bool,
     /// See `calls`.
@@ -78,6 +81,7 @@ impl Plan {
                 "idle" => plan.idle = true,
                 "scribble" => plan.scribble = true,
                 "add" => plan.add = true,
+                "events" => plan.events = value.parse().ok(),
                 "look" => plan.look = true,
                 "calls" => plan.calls = true,
                 _ => {}
