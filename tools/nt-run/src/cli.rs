@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     pub(crate) wait_ms: u32,
 
-    /// How long a process may go on collecting when it ends, in milliseconds
+    /// How long a process that ends may go on collecting while nothing comes in, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 2000)]
     pub(crate) exit_ms: u32,
 
