@@ -4,7 +4,8 @@ use super::class::Class::{Compare, Convert, Load, Move, Other, Prefetch, Reduce,
 use super::facts::Targets;
 use super::row::Role::{Address, Bytes, Data, In, Mbarrier, Out as Written};
 use super::row::{
-    Also, BLACKWELL, D_A, D_A_B, D_A_B_C, HALF, Out, Row, Size, TENSOR_CORES, also, arch, computes, only, row,
+    Also, BLACKWELL, D_A, D_A_B, D_A_B_C, HALF, Out, Row, Size, TENSOR_CORES, TENSOR_MAPS, also, arch,
+    computes, only, row,
 };
 
 /// What the qualifiers of `ld`, `st`, `atom`, `red` need, whichever has them.
@@ -138,7 +139,6 @@ pub(super) const ROWS: &[Row] = &[
     computes("mapa", Move, "9.7.9.23", D_A_B).since(7, 8).on(90),
     computes("getctarank", Move, "9.7.9.24", D_A).out(Out::Is("u32")).since(7, 8).on(90),
 
-    row("tensormap.replace", Other, "9.7.9.26", &[Address, In, In]).since(8, 3)
-        .only_on(Targets::Listed(&[arch(90, 'a'), arch(100, 'f'), arch(101, 'f'), arch(110, 'f'), arch(120, 'f')])),
+    row("tensormap.replace", Other, "9.7.9.26", &[Address, In, In]).since(8, 3).only_on(TENSOR_MAPS),
     row("movmatrix", Shuffle, "9.7.14.5.17", D_A).size(Size::Typed).out(Out::Is("b32")).since(7, 8).on(75),
 ];

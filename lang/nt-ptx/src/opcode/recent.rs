@@ -5,10 +5,12 @@
 //!
 //! What `fabric` instructions name by an endpoint and an offset is memory of another GPU: global, and without an address.
 
-use super::class::Class::{BulkCopy, Commit, Convert, Int, Mbarrier as Mbar, Prefetch, Reduce, Store, Wait};
+use super::class::Class::{
+    BulkCopy, Commit, Convert, Int, Mbarrier as Mbar, Other, Prefetch, Reduce, Store, Wait,
+};
 use super::facts::{Completion, Space, Targets};
 use super::row::Role::{Address, Bytes, Data, Dst, In, Mbarrier, Out as Written, Src, Tensor};
-use super::row::{D_A, D_A_B_C, Out, Row, Size, also, arch, computes, row};
+use super::row::{D_A, D_A_B_C, Out, Row, Size, TENSOR_MAPS, also, arch, computes, row};
 
 const RUBIN: Targets = Targets::Listed(&[arch(107, 'f')]);
 const RUBIN_ALONE: Targets = Targets::Listed(&[arch(107, 'a')]);
@@ -59,4 +61,8 @@ pub(super) const ROWS: &[Row] = &[
     row("applypriority.async.bulk", Prefetch, "9.7.10.18", &[Address, Bytes]).since(9, 4).only_on(RUBIN),
     row("spcompress", Convert, "9.7.10.30", &[Written, Written, In, In]).since(9, 4).only_on(RUBIN_ALONE),
     row("spdecompress", Convert, "9.7.10.31", &[Written, In, In]).since(9, 4).only_on(RUBIN_ALONE),
+
+    // 9.5, whose manual was not to be had: as ptxas takes it.
+    row("tensormap.query.alloc_class_large", Other, "9.7", &[Written, Address]).out(Out::Is("pred")).since(9, 5)
+        .only_on(TENSOR_MAPS),
 ];

@@ -135,6 +135,9 @@ pub(super) const TENSOR_CORES: Targets = Targets::Listed(&[arch(100, 'f'), arch(
 /// What the families of data-centre and consumer Blackwell share.
 pub(super) const BLACKWELL: Targets =
     Targets::Listed(&[arch(100, 'f'), arch(101, 'f'), arch(110, 'f'), arch(120, 'f')]);
+/// What looks into tensor maps.
+pub(super) const TENSOR_MAPS: Targets =
+    Targets::Listed(&[arch(90, 'a'), arch(100, 'f'), arch(101, 'f'), arch(110, 'f'), arch(120, 'f')]);
 /// Matrix operations with scales or formats below 8 bits.
 pub(super) const CONSUMER: Targets = Targets::Listed(&[arch(120, 'f')]);
 /// Warpgroups.

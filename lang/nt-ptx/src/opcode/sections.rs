@@ -43,10 +43,17 @@ fn manual(row: &Row) -> (u16, u16) {
     row.needs.version.max((9, 0))
 }
 
+/// The last manual that was compared; what came later names the chapter.
+const LAST: (u16, u16) = (9, 4);
+
 #[test]
 fn sections_are_those_of_the_manual() {
     let titles = titles();
     for row in rows_of_all() {
+        if manual(row) > LAST {
+            assert_eq!(row.section, "9.7", "{}", row.name);
+            continue;
+        }
         let own = words(row.name);
         // `ld.nc`, whatever the space, is described under `ld.global.nc`.
         let fits = |title: &&Title| {

@@ -216,6 +216,8 @@ fn hints_and_other_memory() {
     // 9.7.9.15 to 9.7.9.18
     check("prefetch.global.L1 [ptr];", "prefetch global [0] r0");
     check("prefetch.const.tensormap [ptr];", "prefetch const [0] r0");
+    // No manual of ours has it: as ptxas takes it.
+    check("tensormap.query.alloc_class_large.global.b1024 p, [ptr];", "other global [1] w0 r1");
     check("prefetchu.L1 [addr];", "prefetch generic [0] r0");
     check("applypriority.global.L2::evict_normal [ptr], 128;", "prefetch global 128B [0] r0,1");
     check("discard.global.L2 [ptr], 128;", "prefetch global 128B [0] r0,1");
