@@ -9,7 +9,18 @@
 //! it proves need not be stored lane by lane: a base and the mask of lanes are enough to tell every address.
 //! `docs/affine.md` has the domain, the assumptions and the figures.
 
+mod bits;
+mod code;
+mod eval;
+mod form;
+mod graph;
+mod known;
 mod linear;
+mod operation;
+mod part;
+mod prove;
+mod read;
+mod solve;
 
 pub use linear::{Linear, Term};
 
@@ -57,17 +68,8 @@ pub fn addresses(
     function: usize,
     assume: Conditions,
 ) -> Vec<Access> {
-    let _ = (info, assume);
-    let Some(found) = module.functions.get(function) else {
-        return Vec::new();
-    };
-    let first = found.body.as_ref().map_or(0, |body| body.statements.start);
-    let accesses = (first..).zip(module.body(found)).filter_map(|(statement, one)| match one.kind {
-        nt_ptx::syntax::Kind::Instruction(instruction) => {
-            module.facts(&instruction)?.address?;
-            Some(Access { statement, proof: Proof::Unknown })
-        }
-        _ => None,
-    });
-    accesses.collect()
+    let mut accesses = prove::unproved(module, function);
+    // What is too large to be followed stays unknown.
+    let _ = prove::prove(module, info, function, assume, &mut accesses);
+    accesses
 }
