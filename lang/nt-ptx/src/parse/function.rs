@@ -27,7 +27,7 @@ pub(crate) fn type_size(word: &str) -> Option<u32> {
     })
 }
 
-/// Directives of functions: PTX ISA 9.0, sections 11.2 to 11.4 and 11.7; `.attribute` is that of 5.4.8, and
+/// Directives of functions: PTX ISA 9.0, sections 11.2 to 11.4, 11.7 and 11.8; `.attribute` is that of 5.4.8, and
 /// `.minperctamemory` came with PTX 9.4.
 const DIRECTIVES: [&str; 16] = [
     ".abi_preserve",
