@@ -15,7 +15,8 @@ pub(crate) struct Trust {
     pub(crate) conditions: Conditions,
     /// Threads of a block by axis, where the kernel requires them.
     pub(crate) block: Option<[u32; 3]>,
-    /// Index arithmetic of 32 bits does not wrap.
+    /// Index arithmetic of 32 bits does not wrap: sums of what is not negative, and the numbers of threads in a row of
+    /// the grid, stay below 2^31, and no carry goes over the top inside a warp.
     pub(crate) wraps: bool,
     /// Groups meet only where ways join.
     pub(crate) joins: bool,
@@ -143,7 +144,7 @@ fn block_start(code: &Code, node: &Node, forms: &[Form]) -> Option<Form> {
         (Leaf::Block(a), Leaf::Threads(b)) | (Leaf::Threads(a), Leaf::Block(b)) if a == b
     );
     let product = forms.first()?.mul(forms.get(1)?, 64)?;
-    let start = Form { known: Known::among(product.known.may & 0x7fff_ffff), ..product };
+    let start = Form { known: product.known.without_sign(32), ..product };
     match forms.get(2) {
         _ if !is_start => None,
         None => Some(start),
@@ -200,7 +201,13 @@ fn compute(node: &Node, forms: &[Form], trust: &Trust) -> Option<Form> {
     match node.operation {
         Operation::Convert { from, signed } if width > from => at(0)?.extend(from, signed, trust.wraps),
         Operation::Copy | Operation::Convert { .. } => at(0).cloned(),
-        Operation::Add => Some(at(0)?.add(at(1)?, width)),
+        Operation::Add => {
+            let (a, b) = (at(0)?, at(1)?);
+            let sum = a.add(b, width);
+            // Of indices that are not negative no sum is.
+            let is_index = trust.wraps && width == 32 && [a, b].iter().all(|index| index.is_positive(width));
+            Some(if is_index { Form { known: sum.known.without_sign(width), ..sum } } else { sum })
+        }
         Operation::Sub => Some(at(0)?.sub(at(1)?, width)),
         Operation::Neg => Some(Form::constant(0).sub(at(0)?, width)),
         Operation::Mul => at(0)?.mul(at(1)?, width),
@@ -263,7 +270,7 @@ fn compute(node: &Node, forms: &[Form], trust: &Trust) -> Option<Form> {
             let by = at(1)?.as_constant().filter(|by| by.is_power_of_two())?.trailing_zeros();
             let form = at(0)?;
             // Rounding is toward zero, which of what is not negative is down.
-            let is_positive = form.is_carry_free(width - 1) && form.known.may >> (width - 1) & 1 == 0;
+            let is_positive = form.is_carry_free(width - 1) && form.known.is_positive(width);
             if signed && (!is_positive || by + 1 >= width) {
                 return None;
             }

@@ -136,6 +136,12 @@ impl Form {
             && u128::from(self.known.must & low) >= least
     }
 
+    /// Is it not negative in any lane, if sums do not wrap?
+    pub(crate) fn is_positive(&self, width: u32) -> bool {
+        let grows = self.numbers().is_some_and(|numbers| numbers.iter().all(|&stride| stride >= 0));
+        grows && self.known.is_positive(width)
+    }
+
     /// The least bit that no carry goes into, at most `width`.
     pub(crate) fn carries_below(&self, width: u32) -> Option<u32> {
         (0..=width).find(|&at| self.is_carry_free(at))

@@ -42,10 +42,21 @@ impl Known {
         Known { may: self.may & mask(width), must: self.must & mask(width) }
     }
 
-    /// Only how many low bits are 0, which a loop changes a few times at most.
+    /// Only how many low bits are 0, and whether the top one is, which a loop changes a few times at most.
     pub(crate) fn widened(self, width: u32) -> Known {
         let zeros = self.may.trailing_zeros();
-        Known::among(mask(width) & !mask(zeros))
+        let top = !self.may & 1 << (width - 1);
+        Known::among(mask(width) & !mask(zeros) & !top)
+    }
+
+    /// Without the top bit of `width`.
+    pub(crate) fn without_sign(self, width: u32) -> Known {
+        Known { may: self.may & mask(width - 1), must: self.must & mask(width - 1) }
+    }
+
+    /// Is the top bit of `width` 0?
+    pub(crate) fn is_positive(self, width: u32) -> bool {
+        self.may >> (width - 1) & 1 == 0
     }
 
     pub(crate) fn add(self, other: Known) -> Known {
@@ -148,6 +159,6 @@ mod tests {
         assert_eq!(Known::among(0x7e0).mul(Known::among(0x7fff_ffff)).may.trailing_zeros(), 5);
         assert_eq!(Known::constant(0x80).sign_extend(8), Known::constant(0xffff_ffff_ffff_ff80));
         assert_eq!(Known::among(0x80).sign_extend(8), Known::among(0xffff_ffff_ffff_ff80));
-        assert_eq!(Known::among(0x3f0).widened(32), Known::among(0xffff_fff0));
+        assert_eq!(Known::among(0x3f0).widened(32), Known::among(0x7fff_fff0));
     }
 }
