@@ -45,7 +45,8 @@ pub(crate) fn tokens(text: &str, at: u32) -> Result<Vec<Token<'_>>, LexError> {
     let bytes = text.as_bytes();
     let span = |from: usize, to: usize| Span::new(at + from as u32, at + to as u32);
     let fail = |from: usize, to: usize, message| Err(LexError { span: span(from, to), message });
-    let mut tokens = Vec::new();
+    // About what spans have, most names being long.
+    let mut tokens = Vec::with_capacity(text.len() / 4);
     let mut from = 0;
     while let Some(&byte) = bytes.get(from) {
         let (kind, to) = match byte {

@@ -10,7 +10,7 @@
 //!
 //! Source: PTX ISA 9.0, chapter 9.7; what ptxas makes a call of was read from SASS.
 
-use std::collections::HashMap;
+use crate::hash::Table;
 use std::sync::LazyLock;
 
 /// How wide an operand is.
@@ -275,8 +275,8 @@ type Line = (Pattern, &'static [Slot], Act);
 
 /// The forms by opcode, every pattern written out, in the order of the list. Spans ask for every instruction, and the
 /// verifier is always on.
-static FORMS_OF: LazyLock<HashMap<String, Vec<Form>>> = LazyLock::new(|| {
-    let mut forms: HashMap<String, Vec<Form>> = HashMap::new();
+static FORMS_OF: LazyLock<Table<String, Vec<Form>>> = LazyLock::new(|| {
+    let mut forms: Table<String, Vec<Form>> = Table::default();
     for &(pattern, slots, act) in FORMS {
         for opcode in written_out(pattern) {
             let mut words = opcode.rsplit('.');

@@ -21,6 +21,7 @@ mod result;
 mod write;
 
 use crate::claim::Claim;
+use crate::hash::Table;
 use crate::opcode::{Act, Form, Level, Slot, forms, is_sync};
 use crate::pin::Pins;
 use crate::program::{Refused, Source};
@@ -29,7 +30,7 @@ use crate::value::{Content, Facts, Known, Linear, Predicate};
 use crate::{Report, Rule};
 use nt_diag::Span;
 use number::About;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// What a span may rely on where it stands.
@@ -78,12 +79,12 @@ pub(crate) fn judge<'w>(
         report,
         context: format!("{}ctx", site.claim.prefix),
         registers: Vec::new(),
-        visible: HashMap::new(),
-        labels: HashMap::new(),
+        visible: Table::default(),
+        labels: Table::default(),
         scopes: Vec::new(),
         now: Some(Here { contents: Rc::default(), facts: Facts::default() }),
-        coming: HashMap::new(),
-        program: HashMap::new(),
+        coming: Table::default(),
+        program: Table::default(),
         unknowns: Vec::new(),
         // Fact 0 is the guard of the site.
         facts: 1,
@@ -192,16 +193,16 @@ struct Judge<'a, 'w> {
     /// The name of the context parameter.
     context: String,
     registers: Vec<Register>,
-    visible: HashMap<&'w str, Visible>,
+    visible: Table<&'w str, Visible>,
     /// Where each label stands: index of its statement and number of its scope.
-    labels: HashMap<&'w str, (usize, u32)>,
+    labels: Table<&'w str, (usize, u32)>,
     scopes: Vec<Scope<'w>>,
     /// `None` where nothing reaches.
     now: Option<Here>,
     /// What comes in at labels ahead.
-    coming: HashMap<&'w str, Here>,
+    coming: Table<&'w str, Here>,
     /// What was read of the program, which no span writes: the same value each time.
-    program: HashMap<(&'w str, u32), Known>,
+    program: Table<(&'w str, u32), Known>,
     /// What is known of each unknown, by its number.
     unknowns: Vec<About>,
     facts: u32,

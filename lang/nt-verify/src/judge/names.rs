@@ -104,9 +104,10 @@ impl<'w> Judge<'_, 'w> {
         if let Some(&Visible { register, count }) = self.visible.get(name) {
             return count.is_none().then_some(register);
         }
-        // `%nt_r12` of `%nt_r<16>`: every split into a name and a number is tried, the digits being few.
+        // `%nt_r12` of `%nt_r<16>`: every split into a name and a number is tried, the digits being few. No two splits
+        // are declared ([`Judge::declare`]); the first is mostly the one.
         let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count().min(4);
-        (1..=digits).find_map(|digits| {
+        (1..=digits).rev().find_map(|digits| {
             let (base, number) = name.split_at_checked(name.len() - digits)?;
             let &Visible { register, count } = self.visible.get(base)?;
             let canonical = number == "0" || !number.starts_with('0');
