@@ -16,7 +16,7 @@
 //! A record that was never written must read as absent, and zeros do not tell. One bit does: the spare top bit of a
 //! field whose values cannot reach it (`cu`), or else a byte more; of an event its mask. Segments are handed out cleared.
 
-use crate::program::{Map, MapKind, Type, Unit};
+use crate::program::{Key, Map, MapKind, Type, Unit};
 
 /// Capacities in units are multiples of this, so that columns of an `array<thread>` stay 16-byte aligned.
 pub const CAPACITY_STEP: u64 = 16;
@@ -29,6 +29,13 @@ pub const EVENT_SLOTS: u32 = 63;
 
 /// Where the mask of an event with `lanes<T>` fields lies; base and code are before it, scalar fields behind.
 pub const MASK: Slot = Slot { offset: 8, size: 4 };
+
+/// Bytes of a cell of a table.
+pub const CELL: u32 = 8;
+
+/// Bytes that the cells of a block are apart at least, and those of a multiprocessor: see [`table_stride`].
+const BLOCKS_APART: u32 = 32;
+const PROCESSORS_APART: u32 = 256;
 
 /// The layout of one map.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +93,24 @@ pub fn size(ty: Type) -> u32 {
         Type::U32 | Type::S32 | Type::F32 => 4,
         Type::U64 | Type::S64 | Type::F64 | Type::Ptr => 8,
     }
+}
+
+/// Bytes from the cells of one unit of a table to those of the next, where each has `cells` of them.
+///
+/// A part of the L2 cache makes additions to neighbouring places one after the other. Many warps add to a block's cell when
+/// they end, and end together with those of the blocks beside it; all warps of a multiprocessor add to one that has no other
+/// key. So these are kept apart: `docs/performance.md`, Cells apart. The cells of a warp or a thread have few who add.
+pub fn table_stride(keys: &[Key], cells: usize) -> u32 {
+    let unit = keys.iter().find_map(|key| match key {
+        Key::Unit(unit) => Some(*unit),
+        Key::Site(_) | Key::Bounded(_) => None,
+    });
+    let apart = match unit {
+        Some(Unit::Block) => BLOCKS_APART,
+        Some(Unit::Warp | Unit::Thread) => CELL,
+        None => PROCESSORS_APART,
+    };
+    u32::try_from(cells).unwrap_or(u32::MAX).saturating_mul(CELL).max(apart)
 }
 
 /// Lays out `map`. `bounded` names the field, if any, whose top bit no value that is ever saved can reach (every save
@@ -159,6 +184,7 @@ fn place(map: &Map, field: u32, end: &mut u32) -> Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::SiteKey;
     use crate::text::parse;
 
     /// Offsets and sizes of the fields, the bytes of a record or header, and how presence is told.
@@ -175,6 +201,16 @@ mod tests {
 
     fn byte(offset: u32) -> Presence {
         Presence::Byte(Slot { offset, size: 1 })
+    }
+
+    #[test]
+    fn cells_of_blocks_and_multiprocessors_are_apart() {
+        let block = [Key::Site(SiteKey::Op), Key::Unit(Unit::Block)];
+        let (warp, thread) = ([Key::Unit(Unit::Warp)], [Key::Unit(Unit::Thread)]);
+        assert_eq!([1, 4, 5].map(|cells| table_stride(&block, cells)), [32, 32, 40]);
+        assert_eq!([table_stride(&warp, 1), table_stride(&thread, 3)], [8, 24]);
+        assert_eq!([1, 32, 33].map(|cells| table_stride(&[], cells)), [256, 256, 264]);
+        assert_eq!(table_stride(&[], usize::MAX), u32::MAX);
     }
 
     #[test]

@@ -206,7 +206,8 @@ pub fn weave_with(
             choose::surroundings(module, function, &sites, &pins)?;
             let constants = pins::constants(module, info, function, options)?;
             pins.check_room(&constants, closer.at)?;
-            let known = plan::Known { module, info, probe, pins: &pins, prefix: &prefix };
+            let known =
+                plan::Known { module, info, probe, pins: &pins, prefix: &prefix, assume: options.assume };
             let plan = plan::run(known, function, &closer, states, sites)?;
             let spans = place::run(module, info, probe, &plan, function, next_span)?;
             next_span = spans.next;

@@ -24,6 +24,7 @@ use nt_ir::program::{Builtin, Inst, Op, Program, Unit};
 use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Version};
 use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
 use nt_ptx::{Edits, ModuleInfo, TokenKind, identifiers_with_prefix};
+use std::cell::Cell;
 
 /// What is decided about a kernel before any text is made.
 pub(crate) struct Plan<'a> {
@@ -45,6 +46,9 @@ pub(crate) struct Plan<'a> {
     pub(crate) tables: Vec<UsedTable>,
     /// The block's size in threads, where `.reqntid` fixes it.
     pub(crate) block: Option<[u32; 3]>,
+    /// What may be relied on of the shape of launches, and what of it spans do rely on, which is known when all are made.
+    pub(crate) assume: Conditions,
+    pub(crate) relied: Cell<Conditions>,
     /// Does the target have `redux.sync`?
     pub(crate) redux: bool,
     /// Least version and target.
@@ -59,6 +63,8 @@ pub(crate) struct Known<'a, 's> {
     pub(crate) probe: &'a Prepared,
     pub(crate) pins: &'a Pins,
     pub(crate) prefix: &'a str,
+    /// What may be relied on of launches.
+    pub(crate) assume: Conditions,
 }
 
 /// How a state is kept in a kernel.
@@ -135,7 +141,7 @@ pub(crate) fn run<'a>(
     states: Vec<Keep>,
     mut sites: Vec<Site<'a>>,
 ) -> Result<Plan<'a>, Refused> {
-    let Known { module, info, probe, pins, prefix } = known;
+    let Known { module, info, probe, pins, prefix, assume } = known;
     let program = &probe.program;
     let Some(entry) = module.functions.get(function) else {
         return Err(Box::new(Diagnostic::error("no-kernel", Span::at(0), "no such kernel")));
@@ -173,7 +179,22 @@ pub(crate) fn run<'a>(
     check_shadows(module, entry)?;
     let block = required_block(module, entry);
     let bounds = bounds::run(module, info, program, function, &sites);
-    Ok(Plan { prefix, pins, states, bounds, sites, context, maps, tables, block, redux, needs })
+    let relied = Cell::default();
+    Ok(Plan {
+        prefix,
+        pins,
+        states,
+        bounds,
+        sites,
+        context,
+        maps,
+        tables,
+        block,
+        assume,
+        relied,
+        redux,
+        needs,
+    })
 }
 
 /// How each state is kept: registers only for those that are both assigned and read here.
@@ -448,9 +469,18 @@ impl Plan<'_> {
             constants: Vec::new(),
             sites,
             limits: probe.program.limits.iter().chain(&self.bounds.limits).copied().collect(),
-            assumes: Conditions::NONE,
+            assumes: self.relied.get(),
             minimum_version: self.needs.version.max(module.version.map_or((0, 0), Version::pair)),
         }
+    }
+
+    /// May `condition` be relied on? If so it is from here on.
+    pub(crate) fn relies_on(&self, condition: Conditions) -> bool {
+        let may = self.assume.contains(condition);
+        if may {
+            self.relied.set(self.relied.get().union(condition));
+        }
+        may
     }
 
     /// The place of a word in the context block.

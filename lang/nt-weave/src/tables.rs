@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! @bytes[block, op] = sum(bytes)      at `ld.global.f32`, `ld.global.f32`, `st.global.f32`
-//! cells: ["ld.global.f32"], ["st.global.f32"]                      cell 0, 0, 1 of each block; 16 bytes a block
+//! cells: ["ld.global.f32"], ["st.global.f32"]                      cell 0, 0, 1 of each block; blocks 32 bytes apart
 //! ```
 //!
 //! The cell of a site is known when the kernel is woven, so that its address takes no arithmetic; cells are numbered
@@ -12,6 +12,7 @@
 use crate::Refused;
 use crate::bodies::{Closer, Site};
 use nt_diag::Diagnostic;
+use nt_ir::layout::table_stride;
 use nt_ir::program::{Func, Key, Op, TableId, Type, Unit};
 use std::collections::BTreeMap;
 
@@ -36,10 +37,9 @@ pub struct UsedTable {
 }
 
 impl UsedTable {
-    /// Bytes that a unit takes.
+    /// Bytes from the cells of a unit to those of the next.
     pub fn stride(&self) -> u32 {
-        // `number` keeps the cells below the limit of a claim.
-        8 * self.cells.len() as u32
+        table_stride(&self.keys, self.cells.len())
     }
 }
 

@@ -219,9 +219,11 @@ fn bytes_that_are_added_are_those_that_are_moved() {
             let added: u64 = amounts.map(number).sum();
             let (_, sum) = woven.text.split_once("redux.sync.add.u32 ").unwrap();
             let result = sum.split(',').next().unwrap();
-            let times = sum.split_once("mul.wide.u32 ").map(|(_, line)| line.split(';').next().unwrap());
-            let times = times.filter(|line| line.split(", ").nth(1) == Some(result));
-            let unit = times.map_or(1, |line| number(line.rsplit(", ").next().unwrap()));
+            // `mad.wide.u32 %nt_d1, %nt_r3, 4, %nt_d0;`
+            let (_, times) = sum.split_once("mad.wide.u32 ").unwrap();
+            let operands: Vec<&str> = times.split(';').next().unwrap().split(", ").collect();
+            assert_eq!(operands[1], result, "{name}: {}", kernel.name);
+            let unit = number(operands[2]);
             assert_eq!(added * unit, moved, "{name}: {}", kernel.name);
             kernels += 1;
         }

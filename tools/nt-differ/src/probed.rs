@@ -2,6 +2,7 @@
 
 use crate::device::{self, Text};
 use nt_ir::Prepared;
+use nt_ir::launch::Conditions;
 use nt_vgpu::Program;
 use nt_weave::{Woven, WovenKernel};
 use nt_wire::message::Unit;
@@ -32,13 +33,14 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// Weaves a probe into all kernels of a text, and has it checked.
+    /// Weaves a probe into all kernels of a text, for launches of which `assume` holds, and has it checked.
     ///
     /// # Errors
     /// The verifier refuses it, or it cannot be read.
-    pub fn weave(text: &Text<'_>, probe: &Prepared) -> Result<Probed, String> {
+    pub fn weave(text: &Text<'_>, probe: &Prepared, assume: Conditions) -> Result<Probed, String> {
         let chosen: Vec<usize> = (0..text.module.functions.len()).collect();
-        let woven = nt_weave::weave(&text.module, &text.info, probe, &chosen);
+        let options = nt_weave::Options { assume, ..nt_weave::Options::default() };
+        let woven = nt_weave::weave_with(&text.module, &text.info, probe, &chosen, options);
         let report = nt_verify::check(text.text, &woven.text);
         if let Some(first) = report.violations().first() {
             let at = first.span.start as usize;

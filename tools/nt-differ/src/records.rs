@@ -3,13 +3,13 @@
 use crate::counted::Cells;
 use crate::device::{Job, Ran, Segment};
 use crate::probed::Probed;
-use nt_ir::layout::{Presence, Slot};
+use nt_ir::layout::{CELL, Presence, Slot};
 use nt_ir::program::{Source, Unit};
 
 /// A table's cells that are not 0: by block, or by SM where nothing of the launch is a key.
 ///
 /// # Errors
-/// There is no such table, or something stands behind the launch's units.
+/// There is no such table, or something stands behind the launch's units or between the cells of two.
 pub fn table(probed: &Probed, job: &Job, ran: &Ran, name: &str) -> Result<Cells, String> {
     let kernel = probed.kernel(&job.kernel).ok_or("no such kernel")?;
     // A table that no site adds to is not there: it has no cells.
@@ -20,16 +20,19 @@ pub fn table(probed: &Probed, job: &Job, ran: &Ran, name: &str) -> Result<Cells,
     let table = &kernel.tables[number];
     let segment = ran.segments.get(kernel.maps.len() + number).ok_or("a table without a segment")?;
     let of_a_block = units_of_a_block(job, table.unit.unwrap_or(Unit::Block));
+    let words_of_a_unit = u64::from(table.stride() / CELL);
     let mut cells = Cells::new();
-    for (index, word) in (0u64..).zip(words(&segment.bytes, 8)) {
+    for (index, word) in (0u64..).zip(words(&segment.bytes, CELL as usize)) {
         if word == 0 {
             continue;
         }
-        let (unit, cell) = (index / table.cells.len() as u64, index % table.cells.len() as u64);
+        let (unit, cell) = (index / words_of_a_unit, index % words_of_a_unit);
         if unit >= segment.units {
             return Err(format!("`@{name}`: unit {unit} is {word}, the launch has {}", segment.units));
         }
-        let names = table.cells.get(cell as usize).cloned().unwrap_or_default();
+        let Some(names) = table.cells.get(cell as usize).cloned() else {
+            return Err(format!("`@{name}`: {word} stands at {cell} of unit {unit}, which is no cell"));
+        };
         let sum = cells.entry((unit / of_a_block, names)).or_default();
         *sum = u64::wrapping_add(*sum, word);
     }

@@ -13,8 +13,9 @@ use nt_differ::judge::{self, Case};
 use nt_differ::probed::{self, Probed};
 use nt_differ::random::Random;
 use nt_differ::sidecar::Sidecar;
+use nt_ir::launch::Conditions;
 use nt_vgpu::Options;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Seeds of the schedules in which a launch is tried: the plain one, and for every other launch one that keeps lanes apart.
@@ -95,15 +96,14 @@ fn differ(file: &str, takes: impl Fn(&str) -> bool) {
         texts += 1;
         let ptx = read(&name);
         let text = Text::load(&ptx).unwrap_or_else(|why| panic!("{name}: {why}"));
-        let probed: Vec<(&str, Probed)> = probes
-            .iter()
-            .map(|(probe, prepared)| {
-                (
-                    *probe,
-                    Probed::weave(&text, prepared).unwrap_or_else(|why| panic!("{name}, {probe}: {why}")),
-                )
-            })
-            .collect();
+        let weave = |assume| -> Vec<(&str, Probed)> {
+            let one = |(probe, prepared): &(&'static str, _)| {
+                let woven = Probed::weave(&text, prepared, assume);
+                (*probe, woven.unwrap_or_else(|why| panic!("{name}, {probe}, {assume}: {why}")))
+            };
+            probes.iter().map(one).collect()
+        };
+        let mut woven: BTreeMap<Conditions, Vec<(&str, Probed)>> = BTreeMap::new();
         for kernel in text.program.kernels() {
             let Some(Some(known)) = sidecar.find(&kernel.name) else { continue };
             if is_missing(&text, &kernel.name) {
@@ -131,12 +131,14 @@ fn differ(file: &str, takes: impl Fn(&str) -> bool) {
                 }
                 plains += 1;
                 let counted = Counted::new(&text, &job, &plain);
-                for (probe, probed) in &probed {
+                // Under the plain schedule nothing is relied on of launches, under the others what holds of this one.
+                let assume = seed.map_or(Conditions::NONE, |_| Conditions::of(shape.grid, shape.block));
+                for (probe, probed) in woven.entry(assume).or_insert_with(|| weave(assume)) {
                     if probed.kernel(&kernel.name).is_none() {
                         continue;
                     }
                     let one = || {
-                        let ran = device::run(&probed.program, &job, &options, Some(probed))?;
+                        let ran = device::run(&probed.program, &job, &options, Some(&*probed))?;
                         device::same(&plain, &ran)?;
                         let case = Case {
                             job: &job,

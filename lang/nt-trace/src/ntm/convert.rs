@@ -141,7 +141,7 @@ impl Table {
             ty: table.ty.into(),
             unit,
             persistent: unit == Unit::Sm,
-            stride: u32::try_from(cells.len()).unwrap_or(u32::MAX).saturating_mul(8),
+            stride: layout::table_stride(&table.keys, cells.len()),
             keys: keys.collect(),
             cells,
         }

@@ -5,8 +5,8 @@
 //!     and.b32 %nt_r2, %nt_r1, 0x7ffffff;            their 64-bit counters in parts of which 32 fit 32 bits
 //!     redux.sync.add.u32 %nt_r3, %nt_r2, %nt_r0;
 //!     …
-//!     @!%nt_p0 bra $nt_L7;                          the lowest of them, and room for its block
-//!     red.global.add.u64 [%nt_d9], %nt_d8;
+//!     setp.lt.and.u64 %nt_p1, %nt_d6, %nt_d7, %nt_p0;  the lowest of them, and room for its block
+//!     @%nt_p1 red.global.add.u64 [%nt_d9], %nt_d8;
 //! ```
 //!
 //! Where all lanes add the same, they all do: ptxas elects one by itself and multiplies. It does not add up 64-bit values
@@ -18,10 +18,14 @@ use super::operand::{Class, Operand};
 use super::{Refusal, Span, When};
 use crate::UsedTable;
 use crate::bounds::Counter;
+use nt_ir::layout::CELL;
 use nt_ir::program::{Inst, Key, Op, Probe, Program, TableId, Type, Unit, ValueId};
 
 /// The most lanes of a mask.
 const LANES: u32 = 32;
+
+/// Sums of 32 bits, and what one in each is worth.
+type Sums<'a> = Vec<(Operand<'a>, u64)>;
 
 /// One sum in a table.
 #[derive(Clone, Copy)]
@@ -77,21 +81,22 @@ impl<'a> Span<'a> {
             values.push((value, counter));
         }
         let mask = self.op(Class::B32, "activemask.b32", &[]);
-        let mut totals = Vec::with_capacity(values.len());
+        let mut sums = Vec::with_capacity(values.len());
         for (value, counter) in values {
-            totals.push(match counter {
-                Some(counter) => self.sum_of_counters(value, counter, mask),
-                None => self.sum_of_lanes(value, mask),
+            sums.push(match counter {
+                Some(counter) => self.sums_of_counters(value, counter, mask),
+                None => self.sums_of_lanes(value, mask),
             });
-        }
-        for (effect, total) in effects.iter_mut().zip(totals) {
-            if let Effect::Add(add) = effect {
-                add.total = Some(total);
-            }
         }
         let below = self.special("%lanemask_lt");
         let lower = self.op(Class::B32, "and.b32", &[below, mask]);
-        Ok(self.op(Class::Pred, "setp.eq.u32", &[lower, Operand::word(0)]))
+        let first = self.op(Class::Pred, "setp.eq.u32", &[lower, Operand::word(0)]);
+        for (effect, sums) in effects.iter_mut().zip(sums) {
+            if let Effect::Add(add) = effect {
+                add.total = Some(self.total(sums, lower));
+            }
+        }
+        Ok(first)
     }
 
     /// A value in 32 bits, and what it never exceeds, where that is known: of a state that is kept so and has not changed
@@ -118,33 +123,21 @@ impl<'a> Span<'a> {
         })
     }
 
-    /// The sum of counters of 32 bits over the lanes of a mask: at once if 32 of the largest fit, else by halves.
-    fn sum_of_counters(&mut self, value: Operand<'a>, counter: Counter, mask: Operand<'a>) -> Operand<'a> {
+    /// Counters of 32 bits summed over the lanes of a mask: at once if 32 of the largest fit, else by halves.
+    fn sums_of_counters(&mut self, value: Operand<'a>, counter: Counter, mask: Operand<'a>) -> Sums<'a> {
         const HALF: u32 = 16;
-        let Counter { unit, most } = counter;
-        if most.checked_mul(LANES).is_some() {
-            let sum = self.op(Class::B32, "redux.sync.add.u32", &[value, mask]);
-            return self.in_units(sum, unit);
+        let unit = u64::from(counter.unit);
+        if counter.most.checked_mul(LANES).is_some() {
+            return vec![(self.redux(value, mask), unit)];
         }
         let low = self.op(Class::B32, "and.b32", &[value, Operand::word((1 << HALF) - 1)]);
         let high = self.op(Class::B32, "shr.u32", &[value, Operand::word(HALF)]);
-        let [low, high] = [low, high].map(|part| self.op(Class::B32, "redux.sync.add.u32", &[part, mask]));
-        match unit.checked_mul(1 << HALF) {
-            Some(high_unit) => {
-                let low = self.in_units(low, unit);
-                self.op(Class::B64, "mad.wide.u32", &[high, Operand::word(high_unit), low])
-            }
-            None => {
-                let low = self.op(Class::B64, "cvt.u64.u32", &[low]);
-                let sum = self.op(Class::B64, "mad.wide.u32", &[high, Operand::word(1 << HALF), low]);
-                self.op(Class::B64, "mul.lo.u64", &[sum, Operand::long(u64::from(unit))])
-            }
-        }
+        vec![(self.redux(low, mask), unit), (self.redux(high, mask), unit << HALF)]
     }
 
-    /// The sum of a value of 64 bits over the lanes of a mask, modulo 2^64: in parts of 27, 27 and 10 bits, whose sums
-    /// over 32 lanes fit 32 bits.
-    fn sum_of_lanes(&mut self, value: Operand<'a>, mask: Operand<'a>) -> Operand<'a> {
+    /// A value of 64 bits summed over the lanes of a mask, modulo 2^64: in parts of 27, 27 and 10 bits, whose sums over
+    /// 32 lanes fit 32 bits.
+    fn sums_of_lanes(&mut self, value: Operand<'a>, mask: Operand<'a>) -> Sums<'a> {
         const PART: u32 = 27;
         let cut = Operand::word((1 << PART) - 1);
         let low = self.op(Class::B32, "cvt.u32.u64", &[value]);
@@ -154,13 +147,30 @@ impl<'a> Span<'a> {
         let middle = self.op(Class::B32, "and.b32", &[middle, cut]);
         let high = self.op(Class::B64, "shr.u64", &[value, Operand::word(2 * PART)]);
         let high = self.op(Class::B32, "cvt.u32.u64", &[high]);
-        let [low, middle, high] =
-            [low, middle, high].map(|part| self.op(Class::B32, "redux.sync.add.u32", &[part, mask]));
-        let low = self.op(Class::B64, "cvt.u64.u32", &[low]);
-        let total = self.op(Class::B64, "mad.wide.u32", &[middle, Operand::word(1 << PART), low]);
-        let high = self.op(Class::B64, "cvt.u64.u32", &[high]);
-        let high = self.op(Class::B64, "shl.b64", &[high, Operand::word(2 * PART)]);
-        self.op(Class::B64, "add.u64", &[total, high])
+        let parts = [(low, 1), (middle, 1 << PART), (high, 1 << (2 * PART))];
+        parts.into_iter().map(|(part, worth)| (self.redux(part, mask), worth)).collect()
+    }
+
+    fn redux(&mut self, value: Operand<'a>, mask: Operand<'a>) -> Operand<'a> {
+        self.op(Class::B32, "redux.sync.add.u32", &[value, mask])
+    }
+
+    /// What the lowest lane adds: the sums by their worth, modulo 2^64.
+    ///
+    /// `lower` is added too: the mask of the lanes below, 0 in the lane that adds. ptxas knows that the sums are the same in
+    /// all lanes; if what is added were, it would elect a lane of its own and multiply, which is 8 to 10 instructions more.
+    fn total(&mut self, sums: Sums<'a>, lower: Operand<'a>) -> Operand<'a> {
+        let mut total = self.op(Class::B64, "cvt.u64.u32", &[lower]);
+        for (sum, worth) in sums {
+            total = match u32::try_from(worth) {
+                Ok(worth) => self.op(Class::B64, "mad.wide.u32", &[sum, Operand::word(worth), total]),
+                Err(_) => {
+                    let sum = self.op(Class::B64, "cvt.u64.u32", &[sum]);
+                    self.op(Class::B64, "mad.lo.u64", &[sum, Operand::long(worth), total])
+                }
+            };
+        }
+        total
     }
 
     /// How the context counts a table, bytes a unit of it takes, and where in them the cell of a site lies.
@@ -172,9 +182,9 @@ impl<'a> Span<'a> {
         let (Some(number), Some(&(_, cell))) = (number, cell) else {
             return Err("its program adds to a table that it does not have".into());
         };
-        let stride = tables.get(number).map_or(8, UsedTable::stride);
+        let stride = tables.get(number).map_or(CELL, UsedTable::stride);
         let number = u32::try_from(self.plan.maps.len() + number).unwrap_or(u32::MAX);
-        Ok((number, stride, 8 * cell))
+        Ok((number, stride, CELL * cell))
     }
 
     /// `@%nt_p0 red.global.add.u64 [%nt_d3+8], %nt_d1;`

@@ -14,6 +14,7 @@ use crate::probed::{self, Probed};
 use crate::random::Random;
 use crate::sidecar::Shape;
 use kernel::Kernel;
+use nt_ir::launch::Conditions;
 use nt_vgpu::Options;
 use probe::Measure;
 use std::fmt;
@@ -75,7 +76,10 @@ impl Trial {
         let (ptx, source) = (self.kernel.text(), probe::text(&self.program));
         let text = Text::load(&ptx)?;
         let prepared = probed::compile(&source, "fuzz")?;
-        let probed = Probed::weave(&text, &prepared)?;
+        // Half of the trials rely on what holds of their launch.
+        let holds = Conditions::of(self.shape.grid, self.shape.block);
+        let assume = if self.seed.is_multiple_of(2) { holds } else { Conditions::NONE };
+        let probed = Probed::weave(&text, &prepared, assume)?;
         if let Some((_, why)) = probed.woven.refused.first() {
             // By its name, as something that is to come.
             let is_to_come = why.slug == "not-yet" || why.message.contains("not supported yet");
