@@ -110,6 +110,11 @@ impl Checker<'_> {
 
     fn points(&mut self, probe: &Probe) {
         for point in &probe.points {
+            if let Tracepoint::Line { first, last, .. } = point
+                && first > last
+            {
+                self.wrong(probe.span, "a tracepoint of lines that names none");
+            }
             let Tracepoint::Inst { classes, spaces, quals, .. } = point else { continue };
             let lists = std::iter::once(spaces).filter(|spaces| !spaces.is_empty()).chain(quals);
             let narrows = lists.clone().all(|list| !list.is_empty() && list.iter().all(|word| is_name(word)));
@@ -200,19 +205,31 @@ impl Checker<'_> {
             Op::Bits(a) => ty(a).bits() == result.ty.bits() && result.ty != Type::Bool,
             Op::Select(c, a, b) => ty(c) == Type::Bool && ty(a) == result.ty && ty(b) == result.ty,
             Op::Site(_) => result.ty == Type::U32,
-            Op::Operand(operand) => result.ty == operand.ty(),
+            Op::Operand(operand) => is_operand(operand) && operand.ty().is_none_or(|ty| ty == result.ty),
+            Op::CastOperand(operand) | Op::BitsOperand(operand) => {
+                is_typed_by_site(operand) && result.ty != Type::Bool
+            }
+            Op::CompareOperands(_, a, b) => {
+                is_typed_by_site(a) && is_typed_by_site(b) && result.ty == Type::Bool
+            }
+            Op::ClockAfter(builtin, _) => is_clock(builtin) && result.ty == builtin.ty(),
+            Op::ClockAfterOperand(builtin, operand) => {
+                is_clock(builtin) && is_typed_by_site(operand) && result.ty == builtin.ty()
+            }
             Op::Has(_) | Op::Match { .. } => result.ty == Type::Bool,
             Op::WriteState(..) | Op::Save { .. } | Op::Aggregate { .. } => false,
         };
         if !holds {
             self.wrong(inst.span, format!("`{}` does not give {}", describe(&inst.op), result.ty.word()));
         }
-        let is_uniform = match inst.op {
-            Op::Builtin(builtin) => builtin.is_uniform(),
+        let is_uniform = match (inst.op.keeps_lanes_alike(), &inst.op) {
+            (Some(false), _) => false,
+            // When a clock is read depends on what varies, not what it tells.
+            (_, Op::ClockAfter(..)) => true,
+            (Some(true), op) => op.operands().into_iter().all(|id| value(id).uniform),
+            (None, Op::ReadState(StateId(state))) => self.varying.get(*state as usize) == Some(&false),
             // Of loads and stores the bytes are known when the kernel is woven.
-            Op::Operand(operand) => operand == Operand::Bytes,
-            Op::ReadState(StateId(state)) => self.varying.get(state as usize) == Some(&false),
-            _ => inst.op.operands().into_iter().all(|id| value(id).uniform),
+            (None, _) => true,
         };
         if result.uniform && !is_uniform {
             self.wrong(inst.span, format!("`{}` of what varies is called uniform", describe(&inst.op)));
@@ -265,17 +282,32 @@ impl Checker<'_> {
     }
 }
 
+/// Is it one that instructions have? They take up to five sources.
+fn is_operand(operand: Operand) -> bool {
+    !matches!(operand, Operand::In(number, _) if !(1..=5).contains(&number))
+}
+
+fn is_typed_by_site(operand: Operand) -> bool {
+    is_operand(operand) && operand.ty().is_none()
+}
+
+fn is_clock(builtin: Builtin) -> bool {
+    matches!(builtin, Builtin::Clock | Builtin::ClockLow)
+}
+
 /// The word of an operation, for messages.
 fn describe(op: &Op) -> &'static str {
     match op {
         Op::Const(_) => "const",
-        Op::Builtin(builtin) => builtin.word(),
+        Op::Builtin(builtin) | Op::ClockAfter(builtin, _) | Op::ClockAfterOperand(builtin, _) => {
+            builtin.word()
+        }
         Op::ReadState(_) | Op::WriteState(..) => "state",
         Op::Unary(op, _) => op.word(),
         Op::Binary(op, ..) => op.word(),
-        Op::Compare(op, ..) => CompareOp::word(*op),
-        Op::Cast(_) => "cast",
-        Op::Bits(_) => "bits",
+        Op::Compare(op, ..) | Op::CompareOperands(op, ..) => CompareOp::word(*op),
+        Op::Cast(_) | Op::CastOperand(_) => "cast",
+        Op::Bits(_) | Op::BitsOperand(_) => "bits",
         Op::Select(..) => "select",
         Op::Site(_) => "site",
         Op::Operand(_) => "operand",

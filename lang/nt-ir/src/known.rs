@@ -33,6 +33,11 @@ pub(crate) fn known_when_woven(probe: &Probe) -> Vec<bool> {
             Op::Builtin(_)
             | Op::ReadState(_)
             | Op::Operand(_)
+            | Op::CastOperand(_)
+            | Op::BitsOperand(_)
+            | Op::CompareOperands(..)
+            | Op::ClockAfter(..)
+            | Op::ClockAfterOperand(..)
             | Op::WriteState(..)
             | Op::Save { .. }
             | Op::Aggregate { .. } => false,

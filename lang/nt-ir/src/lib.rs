@@ -18,6 +18,7 @@ mod known;
 pub mod launch;
 pub mod layout;
 pub mod passes;
+mod point;
 pub mod program;
 mod site;
 mod table;

@@ -26,7 +26,8 @@
 //! shift by the width or more gives 0 (signed right shift: the sign). A guarded instruction whose guard is false has
 //! no effect; its operands were computed all the same.
 
-pub use crate::site::{Operand, Part, Placement, SiteKey, SiteValue};
+pub use crate::point::{Placement, Tracepoint};
+pub use crate::site::{Operand, Part, SiteKey, SiteValue};
 pub use crate::table::{Func, Key, Table};
 use nt_diag::Span;
 
@@ -249,45 +250,6 @@ pub struct Probe {
     pub span: Span,
 }
 
-/// A place in kernels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tracepoint {
-    /// `kernel:entry`, `kernel:"GLOB":entry`: above the first label.
-    KernelEntry {
-        /// Which kernels; all of the chosen without one.
-        kernel: Option<String>,
-    },
-    /// `kernel:exit`: every way out but `trap`.
-    KernelExit {
-        /// Which kernels; all of the chosen without one.
-        kernel: Option<String>,
-    },
-    /// `inst:CLASS.QUALIFIER:placement`: instructions by what they do.
-    Inst {
-        /// Words of classes and groups (`load`, `access`, `*`), one of which must hold.
-        classes: Vec<String>,
-        /// Words of state spaces, one of which must be the access's, on either side of a copy; empty: any. A space is
-        /// meant, not spelled: a generic access counts where it goes there.
-        spaces: Vec<String>,
-        /// What else must hold: of each list one word (`[["b32", "b64"], ["v4"]]`).
-        quals: Vec<Vec<String>>,
-        /// Where the body stands.
-        placement: Placement,
-    },
-    /// `ptx:"GLOB":placement`: instructions of PTX by their opcode with all its modifiers.
-    Ptx {
-        /// What the opcode must match.
-        glob: String,
-        /// Where the body stands.
-        placement: Placement,
-    },
-    /// `bb:entry`, `bb:loop`: basic blocks.
-    Block {
-        /// Only those that a backward branch enters, so once a round.
-        looped: bool,
-    },
-}
-
 /// What is known of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
@@ -333,8 +295,15 @@ pub enum Op {
     Select(ValueId, ValueId, ValueId),
     /// A number known of the site; a constant after [`crate::close()`].
     Site(SiteValue),
-    /// A part of the instruction at the site.
+    /// A part of the instruction at the site. One whose type is the instruction's has it already: [`crate::close()`] refuses
+    /// sites where that is another.
     Operand(Operand),
+    /// An operand whose type is the instruction's, converted to the result's: `out as u32`. A cast after [`crate::close()`].
+    CastOperand(Operand),
+    /// The bits of such an operand as a type of the same width: `out as bits f32`.
+    BitsOperand(Operand),
+    /// Two such operands, in the narrowest type that holds both: `old == in1`.
+    CompareOperands(CompareOp, Operand, Operand),
     /// Does the instruction have this operand? A constant after [`crate::close()`].
     Has(Part),
     /// Does what the site is called match a glob? A constant after [`crate::close()`].
@@ -344,6 +313,10 @@ pub enum Op {
         /// `*` is anything, `?` one character.
         glob: String,
     },
+    /// [`Builtin::Clock`] or [`Builtin::ClockLow`], read once the value is there: `clock(x)`.
+    ClockAfter(Builtin, ValueId),
+    /// The same for an operand whose type is the instruction's: `clock(out)`. [`Op::ClockAfter`] after [`crate::close()`].
+    ClockAfterOperand(Builtin, Operand),
     /// Effect: the state's new value in every active lane.
     WriteState(StateId, ValueId),
     /// Effect: a record of a map, fields by index into [`Map::fields`] (all of them, ascending).

@@ -1,23 +1,12 @@
 //! What a program may ask of a site: where it stands, what its instruction is, which operands it has.
 //!
 //! ```text
-//! inst:load|store.global.v4:reach        a tracepoint: classes, spaces, qualifiers, placement
 //! site width, match op "ld.*", has macs   known of every site when a kernel is woven, and gone after `close`
 //! operand addr, operand bytes             parts of the instruction, of which some are known only when it runs
+//! cast out[0], eq old[0], in1[0]          parts whose type is the instruction's
 //! ```
 //!
-//! The words are those of the probe language (`words.rs` has the tables). Language reference, Tracepoints and Operands.
-
-/// Where a body stands, seen from its instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Placement {
-    /// Before it, for the lanes whose guard holds.
-    Before,
-    /// After it, for the lanes whose guard held before it.
-    After,
-    /// Before it, for all lanes that get there.
-    Reach,
-}
+//! The words are those of the probe language (`words.rs` has the tables). Language reference, Operands.
 
 /// What a site is called: a key of a table, or what a glob is held against. Each is a text known when a kernel is woven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,6 +25,12 @@ pub enum SiteKey {
     Func,
     /// The kernel.
     Kernel,
+    /// The source file.
+    File,
+    /// The name of a mark.
+    Mark,
+    /// The function that a direct call goes to.
+    Callee,
 }
 
 /// Numbers known of a site when a kernel is woven; all are `u32`.
@@ -62,6 +57,18 @@ pub enum Operand {
     Bytes,
     /// `pred`: `bool`, varying; the guard before the instruction, true where there is none.
     Pred,
+    /// `saddr`: `u32`, varying; the side of a copy that is in shared memory.
+    Saddr,
+    /// `taken`: `bool`, varying; does the branch go, in this lane?
+    Taken,
+    /// `done`: `bool`, varying; is the wait over?
+    Done,
+    /// `out[i]`: what the instruction gives, its type the instruction's; varying.
+    Out(u8),
+    /// `in2[i]`: what it takes, counted from 1, its type the instruction's; varying.
+    In(u8, u8),
+    /// `old[i]`: what a store overwrites, its type the instruction's; varying.
+    Old(u8),
 }
 
 /// The operands that the language names: what `has(x)` may ask for.
@@ -90,12 +97,13 @@ impl SiteKey {
     pub fn part(self) -> Option<Part> {
         match self {
             SiteKey::Space => Some(Part::Space),
+            SiteKey::Callee => Some(Part::Callee),
             _ => None,
         }
     }
 
     /// Is it told of instructions alone, and not of a kernel's entry and exit?
     pub fn is_of_instructions(self) -> bool {
-        matches!(self, SiteKey::Op | SiteKey::Class | SiteKey::Space)
+        matches!(self, SiteKey::Op | SiteKey::Class | SiteKey::Space | SiteKey::Callee)
     }
 }

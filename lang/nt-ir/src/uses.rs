@@ -1,6 +1,6 @@
 //! Which values an operation uses: the one place that knows where they stand.
 
-use crate::program::{Inst, Op, ValueId};
+use crate::program::{Inst, Op, Operand, ValueId};
 
 impl Op {
     /// The values it uses, in order.
@@ -19,9 +19,15 @@ impl Op {
             | Op::ReadState(_)
             | Op::Site(_)
             | Op::Operand(_)
+            | Op::CastOperand(_)
+            | Op::BitsOperand(_)
+            | Op::CompareOperands(..)
+            | Op::ClockAfterOperand(..)
             | Op::Has(_)
             | Op::Match { .. } => {}
-            Op::Unary(_, a) | Op::Cast(a) | Op::Bits(a) | Op::WriteState(_, a) => visit(a),
+            Op::Unary(_, a) | Op::Cast(a) | Op::Bits(a) | Op::ClockAfter(_, a) | Op::WriteState(_, a) => {
+                visit(a);
+            }
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 visit(a);
                 visit(b);
@@ -33,6 +39,17 @@ impl Op {
             }
             Op::Aggregate { value, .. } => value.iter_mut().for_each(visit),
             Op::Save { values, .. } => values.iter_mut().for_each(|(_, value)| visit(value)),
+        }
+    }
+
+    /// Is the value that it defines the same in every lane of a group, where all that it uses is? Whether the bytes of an
+    /// access are is told by its class, and whether a state is by all assignments of it: `None`.
+    pub(crate) fn keeps_lanes_alike(&self) -> Option<bool> {
+        match self {
+            Op::Operand(Operand::Bytes) | Op::ReadState(_) => None,
+            Op::Builtin(builtin) => Some(builtin.is_uniform()),
+            Op::Operand(_) | Op::CastOperand(_) | Op::BitsOperand(_) | Op::CompareOperands(..) => Some(false),
+            _ => Some(true),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::program::{
     BinaryOp, Builtin, CompareOp, Func, Operand, Part, Placement, Policy, SiteKey, SiteValue, Type, UnaryOp,
     Unit,
 };
+use std::fmt;
 
 /// Gives an enum `word`, `from_word` and the list of all its members from one table.
 macro_rules! words {
@@ -136,6 +137,9 @@ words! { SiteKey {
     SiteKey::Space => SiteKey::Space, "space";
     SiteKey::Func => SiteKey::Func, "func";
     SiteKey::Kernel => SiteKey::Kernel, "kernel";
+    SiteKey::File => SiteKey::File, "file";
+    SiteKey::Mark => SiteKey::Mark, "mark";
+    SiteKey::Callee => SiteKey::Callee, "callee";
 }}
 
 words! { SiteValue {
@@ -144,12 +148,6 @@ words! { SiteValue {
     SiteValue::Macs => SiteValue::Macs, "macs";
     SiteValue::Line => SiteValue::Line, "line";
     SiteValue::Site => SiteValue::Site, "site";
-}}
-
-words! { Operand {
-    Operand::Addr => Operand::Addr, "addr";
-    Operand::Bytes => Operand::Bytes, "bytes";
-    Operand::Pred => Operand::Pred, "pred";
 }}
 
 words! { Part {
@@ -186,12 +184,13 @@ impl SiteValue {
 }
 
 impl Operand {
-    /// Its type.
-    pub fn ty(self) -> Type {
+    /// Its type; `None` where it is the instruction's.
+    pub fn ty(self) -> Option<Type> {
         match self {
-            Operand::Addr => Type::Ptr,
-            Operand::Bytes => Type::U32,
-            Operand::Pred => Type::Bool,
+            Operand::Addr => Some(Type::Ptr),
+            Operand::Bytes | Operand::Saddr => Some(Type::U32),
+            Operand::Pred | Operand::Taken | Operand::Done => Some(Type::Bool),
+            Operand::Out(_) | Operand::In(..) | Operand::Old(_) => None,
         }
     }
 
@@ -201,6 +200,47 @@ impl Operand {
             Operand::Addr => Part::Addr,
             Operand::Bytes => Part::Bytes,
             Operand::Pred => Part::Pred,
+            Operand::Saddr => Part::Saddr,
+            Operand::Taken => Part::Taken,
+            Operand::Done => Part::Done,
+            Operand::Out(_) => Part::Out,
+            Operand::In(number, _) => Part::In(number),
+            Operand::Old(_) => Part::Old,
+        }
+    }
+
+    /// Its word in the language, without an index.
+    pub fn word(self) -> &'static str {
+        self.part().word()
+    }
+
+    /// The operand of a part; element `index` of one that has elements. `None` for parts that are known when a kernel is
+    /// woven, and for an index of a part without elements that is not 0.
+    pub fn of(part: Part, index: u8) -> Option<Operand> {
+        let operand = match part {
+            Part::Out => return Some(Operand::Out(index)),
+            Part::In(number) => return Some(Operand::In(number, index)),
+            Part::Old => return Some(Operand::Old(index)),
+            Part::Addr => Operand::Addr,
+            Part::Bytes => Operand::Bytes,
+            Part::Pred => Operand::Pred,
+            Part::Saddr => Operand::Saddr,
+            Part::Taken => Operand::Taken,
+            Part::Done => Operand::Done,
+            Part::Width | Part::Elems | Part::Space | Part::Macs | Part::Callee => return None,
+        };
+        (index == 0).then_some(operand)
+    }
+}
+
+/// As the text form has it: `addr`, `out[0]`.
+impl fmt::Display for Operand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Operand::Out(index) | Operand::In(_, index) | Operand::Old(index) => {
+                write!(f, "{}[{index}]", self.word())
+            }
+            _ => f.write_str(self.word()),
         }
     }
 }

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 const SEED: &str = r#"program "seed"
 limit launch_cycles 4294967296
 map m: array<warp> { end: u64, ran: u64, cu: u32, late: bool } !12:72
+map e: stream<warp> { at: u32, site: u32, addr: lanes<ptr> }
 map n: array<thread> { x: s8, y: ptr, z: u64 }
   show { x: s32 = x, y: ptr = y, w: u64 = z - y }
 table @: count u64 [line, op, cu]
@@ -62,6 +63,11 @@ probe thread inst:load|access.global|shared.v4|v8.b32:reach, inst:*, ptx:"ld.*":
   %4: u32 uniform = site width
   %5: bool = and %2, %3
   %6: s64 uniform = cast %0
+  %7: u32 = cast out[0]
+  %8: f32 = bits in1[3]
+  %9: bool = le old[0], in2[0]
+  %10: u64 uniform = clock after %7
+  %11: u32 uniform = clock32 after out[0]
   sum @moved(%6) if %5
   count @ if %2
 }
@@ -70,6 +76,14 @@ probe thread inst:load|access.global|shared.v4|v8.b32:reach, inst:*, ptx:"ld.*":
 /// Words to put in the place of others.
 const WORDS: &[&str] = &[
     "inst",
+    "out[0]",
+    "after",
+    "lanes<u64>",
+    "told",
+    "stream<warp>",
+    "array<warp>[4]",
+    "bb:loop",
+    "old",
     "*",
     "|",
     "@moved",

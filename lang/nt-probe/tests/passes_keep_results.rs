@@ -8,9 +8,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
 
-use nt_ir::close::{Fact, Facts};
+use nt_ir::close::{Elements, Fact, Facts, SiteType};
 use nt_ir::program::{
-    Builtin, Op, Operand, Part, Probe, Program, SiteValue, Source, Tracepoint, Type, ValueId,
+    Builtin, CompareOp, Op, Operand, Part, Probe, Program, SiteValue, Source, Tracepoint, Type, ValueId,
 };
 use nt_ir::{Options, close, eval, glob_matches, prepare};
 use nt_probe::compile;
@@ -44,7 +44,12 @@ const PLAIN: Facts<'static> = Facts {
     bytes: Fact::Known(16),
     pred: Fact::Known(true),
     addr: true,
-    others: &[Part::Out],
+    others: &[Part::Saddr],
+    mark: None,
+    callee: None,
+    out: Some(Elements { ty: SiteType::Is(Type::U32), count: 4 }),
+    inputs: &[Some(Elements { ty: SiteType::Is(Type::S16), count: 1 })],
+    old: Some(Elements { ty: SiteType::Is(Type::S16), count: 1 }),
 };
 
 /// Sites that differ in what is known of them.
@@ -56,9 +61,13 @@ const SITES: &[Facts<'static>] = &[
         width: None,
         elems: None,
         bytes: Fact::Dynamic,
+        out: None,
+        inputs: &[Some(Elements { ty: SiteType::Is(Type::U64), count: 1 })],
+        old: Some(Elements { ty: SiteType::Is(Type::U8), count: 1 }),
+        others: &[Part::Taken, Part::Done],
         ..PLAIN
     },
-    Facts { bytes: Fact::Absent, pred: Fact::Dynamic, macs: Some(2048), addr: false, ..PLAIN },
+    Facts { bytes: Fact::Absent, pred: Fact::Dynamic, macs: Some(2048), addr: false, inputs: &[], ..PLAIN },
     Facts {
         kernel: "scan",
         line: 3,
@@ -66,6 +75,9 @@ const SITES: &[Facts<'static>] = &[
         elems: Some(1),
         space: None,
         pred: Fact::Known(false),
+        out: Some(Elements { ty: SiteType::Is(Type::S64), count: 1 }),
+        old: Some(Elements { ty: SiteType::Is(Type::S32), count: 1 }),
+        inputs: &[Some(Elements { ty: SiteType::Is(Type::U32), count: 1 })],
         ..PLAIN
     },
 ];
@@ -102,7 +114,57 @@ impl Machine {
                 Fact::Dynamic => mixed(9) & 1,
                 Fact::Absent => 0,
             },
+            Op::Operand(Operand::Saddr) => mixed(11) & 0xffff_ffff,
+            Op::Operand(Operand::Taken) => mixed(13) & 1,
+            Op::Operand(Operand::Done) => mixed(15) & 1,
+            Op::Operand(operand) => self.value(*operand),
             other => panic!("{other:?} is not asked of a site"),
+        }
+    }
+
+    /// The type of an operand that has the instruction's; of one that it does not have, any.
+    fn site_type(self, operand: Operand) -> Type {
+        let elements = match operand {
+            Operand::Out(_) => self.site.out,
+            Operand::In(number, _) => self.site.inputs.get(usize::from(number) - 1).copied().flatten(),
+            _ => self.site.old,
+        };
+        match elements.map(|elements| elements.ty) {
+            Some(SiteType::Is(ty)) => ty,
+            _ => Type::U32,
+        }
+    }
+
+    /// Its value, in the form of its type.
+    fn value(self, operand: Operand) -> u64 {
+        let salt = match operand {
+            Operand::Out(index) => 17 + u64::from(index),
+            Operand::In(number, index) => 31 * u64::from(number) + u64::from(index),
+            // Half of the stores change nothing.
+            _ if self.seed & 1 == 0 => {
+                return self.site_type(operand).canonical(self.value(Operand::In(1, 0)));
+            }
+            _ => 23,
+        };
+        self.site_type(operand).canonical(self.seed.wrapping_mul(salt) >> 7)
+    }
+
+    /// The same as the number that it stands for.
+    fn number(self, operand: Operand) -> i128 {
+        let value = self.value(operand);
+        if self.site_type(operand).is_signed() { i128::from(value as i64) } else { i128::from(value) }
+    }
+
+    /// A comparison of numbers, whatever their types are.
+    fn compare(self, op: CompareOp, a: Operand, b: Operand) -> bool {
+        let order = self.number(a).cmp(&self.number(b));
+        match op {
+            CompareOp::Eq => order.is_eq(),
+            CompareOp::Ne => order.is_ne(),
+            CompareOp::Lt => order.is_lt(),
+            CompareOp::Le => order.is_le(),
+            CompareOp::Gt => order.is_gt(),
+            CompareOp::Ge => order.is_ge(),
         }
     }
 
@@ -133,7 +195,7 @@ fn run(program: &Program, machine: Machine, closes: bool) -> Vec<(String, Vec<u6
             let runs_in = |point: &Tracepoint| match point {
                 Tracepoint::KernelEntry { .. } => Phase::Entry,
                 Tracepoint::KernelExit { .. } => Phase::Exit,
-                Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } | Tracepoint::Block { .. } => Phase::Site,
+                _ => Phase::Site,
             };
             if !probe.points.iter().any(|point| runs_in(point) == phase) {
                 continue;
@@ -141,7 +203,18 @@ fn run(program: &Program, machine: Machine, closes: bool) -> Vec<(String, Vec<u6
             if closes && phase == Phase::Site {
                 let closed = close(program, probe, machine.site);
                 let Some(closed) = closed.unwrap_or_else(|why| panic!("{why:?}")) else { continue };
-                let open = |op: &Op| matches!(op, Op::Site(_) | Op::Has(_) | Op::Match { .. });
+                let open = |op: &Op| {
+                    matches!(
+                        op,
+                        Op::Site(_)
+                            | Op::Has(_)
+                            | Op::Match { .. }
+                            | Op::CastOperand(_)
+                            | Op::BitsOperand(_)
+                            | Op::CompareOperands(..)
+                            | Op::ClockAfterOperand(..)
+                    )
+                };
                 assert!(!closed.code.iter().any(|inst| open(&inst.op)));
                 run_probe(program, &closed, machine, &mut states, &mut records);
             } else {
@@ -171,6 +244,14 @@ fn run_probe(
             Op::Const(bits) => *bits,
             Op::Builtin(builtin) => machine.builtin(*builtin, inst.span.start),
             Op::Site(_) | Op::Operand(_) | Op::Has(_) | Op::Match { .. } => machine.site(&inst.op),
+            Op::CastOperand(operand) => {
+                eval::cast(machine.site_type(*operand), ty, machine.value(*operand)).unwrap()
+            }
+            Op::BitsOperand(operand) => ty.canonical(machine.value(*operand)),
+            Op::CompareOperands(op, a, b) => machine.compare(*op, *a, *b).into(),
+            Op::ClockAfter(builtin, _) | Op::ClockAfterOperand(builtin, _) => {
+                machine.builtin(*builtin, inst.span.start)
+            }
             Op::ReadState(state) => states[state.0 as usize],
             Op::Unary(op, a) => eval::unary(*op, ty, get(a)).unwrap(),
             Op::Binary(op, a, b) => eval::binary(*op, ty, get(a), get(b)).unwrap(),

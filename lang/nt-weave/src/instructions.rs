@@ -216,12 +216,7 @@ impl<'a, 's> Matcher<'a, 's> {
                     None => return Ok(None),
                 }
             }
-            Wanted::Exit
-            | Wanted::Point(
-                Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. } | Tracepoint::Block { .. },
-            ) => {
-                return Ok(None);
-            }
+            Wanted::Exit | Wanted::Point(_) => return Ok(None),
         };
         // Before a branch the verifier lets effects stand for all lanes, which come to it whichever way they go.
         let is_branch = matches!(self.module.opcode(instruction).base, "bra" | "brx");

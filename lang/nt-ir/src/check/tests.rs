@@ -104,6 +104,23 @@ fn sums() {
 }
 
 #[test]
+fn operands_whose_type_the_instruction_has() {
+    refuses("%0: u32 = cast out[0] %1: f64 = bits in1[0] %2: bool = lt out[1], old[0]", "");
+    refuses(
+        "%0: u8 = operand out[0] %1: u64 uniform = clock after %0 %2: u32 uniform = clock32 after out",
+        "",
+    );
+    refuses("%0: bool = cast out[0]", "`cast` does not give bool");
+    refuses("%0: u32 = bits addr", "`bits` does not give u32");
+    refuses("%0: u32 = eq out, in1", "`eq` does not give u32");
+    refuses("%0: u64 = time after out", "`time` does not give u64");
+    refuses("%0: u32 = clock after out", "`clock` does not give u32");
+    refuses("%0: u32 uniform = cast out[0]", "`cast` of what varies is called uniform");
+    refuses("%0: bool uniform = eq out, in1", "`eq` of what varies is called uniform");
+    refuses("%0: bool = operand saddr", "`operand` does not give bool");
+}
+
+#[test]
 fn declarations() {
     let refuses = |text: &str, expected: &str| {
         let (program, found) = parse(&format!("program \"t\" {text}"));

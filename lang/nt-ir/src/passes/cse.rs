@@ -55,7 +55,8 @@ fn share(probe: &mut Probe) {
 fn key(op: &Op) -> Option<Op> {
     match *op {
         Op::Builtin(builtin) if !builtin.is_stable() => None,
-        Op::WriteState(..) | Op::Save { .. } | Op::Aggregate { .. } => None,
+        Op::ClockAfter(..) | Op::ClockAfterOperand(..) => None,
+        ref effect if effect.is_effect() => None,
         Op::Binary(op, a, b) if commutes(op) => Some(Op::Binary(op, a.min(b), a.max(b))),
         Op::Compare(op @ (CompareOp::Eq | CompareOp::Ne), a, b) => Some(Op::Compare(op, a.min(b), a.max(b))),
         ref other => Some(other.clone()),

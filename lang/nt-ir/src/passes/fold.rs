@@ -103,11 +103,11 @@ impl Folder<'_> {
     }
 
     fn is_uniform(&self, op: &Op) -> bool {
-        match op {
-            Op::Builtin(builtin) => builtin.is_uniform(),
-            Op::ReadState(state) => !self.varying[state.0 as usize],
-            Op::Operand(_) => false,
-            other => other.operands().iter().all(|id| self.probe.values[id.0 as usize].uniform),
+        match (op.keeps_lanes_alike(), op) {
+            (_, Op::ReadState(state)) => !self.varying[state.0 as usize],
+            (_, Op::ClockAfter(..)) => true,
+            (Some(true), op) => op.operands().iter().all(|id| self.probe.values[id.0 as usize].uniform),
+            (Some(false) | None, _) => false,
         }
     }
 
@@ -155,6 +155,11 @@ impl Folder<'_> {
             | Op::Bits(_)
             | Op::Site(_)
             | Op::Operand(_)
+            | Op::CastOperand(_)
+            | Op::BitsOperand(_)
+            | Op::CompareOperands(..)
+            | Op::ClockAfter(..)
+            | Op::ClockAfterOperand(..)
             | Op::Has(_)
             | Op::Match { .. }
             | Op::WriteState(..)

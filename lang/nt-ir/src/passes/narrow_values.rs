@@ -75,8 +75,14 @@ fn whole(probe: &Probe, narrow: &[bool]) -> Vec<bool> {
             | Op::ReadState(_)
             | Op::Site(_)
             | Op::Operand(_)
+            | Op::CastOperand(_)
+            | Op::BitsOperand(_)
+            | Op::CompareOperands(..)
+            | Op::ClockAfterOperand(..)
             | Op::Has(_)
             | Op::Match { .. } => {}
+            // All of it is waited for.
+            Op::ClockAfter(_, a) => needs(*a, true),
             Op::Unary(_, a) | Op::Bits(a) => needs(*a, result),
             Op::Binary(op, a, b) => match op {
                 BinaryOp::Add
@@ -151,6 +157,10 @@ fn narrow_op(probe: &mut Probe, inst: &Inst, ty: Type, states: &[bool]) -> Optio
     match inst.op {
         Op::Const(bits) => Some(Op::Const(ty.canonical(bits))),
         Op::Builtin(Builtin::Clock) => Some(Op::Builtin(Builtin::ClockLow)),
+        Op::ClockAfter(Builtin::Clock, a) => Some(Op::ClockAfter(Builtin::ClockLow, a)),
+        Op::ClockAfterOperand(Builtin::Clock, operand) => {
+            Some(Op::ClockAfterOperand(Builtin::ClockLow, operand))
+        }
         Op::ReadState(state) if states[state.0 as usize] => Some(Op::ReadState(state)),
         Op::Unary(op, a) => Some(Op::Unary(op, low(probe, a, ty, span))),
         Op::Binary(

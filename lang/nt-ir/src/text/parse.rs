@@ -174,12 +174,19 @@ impl<'t> Parser<'t> {
             return Ok(Op::Binary(op, a, b));
         }
         if let Some(op) = CompareOp::from_word(word) {
+            if let Token::Word(_) = self.next.0 {
+                let a = self.operand()?;
+                self.punct(",")?;
+                return Ok(Op::CompareOperands(op, a, self.operand()?));
+            }
             let (a, b) = self.two()?;
             return Ok(Op::Compare(op, a, b));
         }
         match word {
             "const" => Ok(Op::Const(self.constant(ty)?)),
             "state" => Ok(Op::ReadState(self.state_id()?)),
+            "cast" if matches!(self.next.0, Token::Word(_)) => Ok(Op::CastOperand(self.operand()?)),
+            "bits" if matches!(self.next.0, Token::Word(_)) => Ok(Op::BitsOperand(self.operand()?)),
             "cast" => Ok(Op::Cast(self.value()?)),
             "bits" => Ok(Op::Bits(self.value()?)),
             "select" => {
@@ -189,7 +196,17 @@ impl<'t> Parser<'t> {
                 Ok(Op::Select(condition, a, b))
             }
             "site" | "operand" | "has" | "match" => self.asked_of_the_site(word),
-            _ => self.builtin(word, span).map(Op::Builtin),
+            _ => {
+                let builtin = self.builtin(word, span)?;
+                if self.next.0 != Token::Word("after") {
+                    return Ok(Op::Builtin(builtin));
+                }
+                self.take()?;
+                match self.next.0 {
+                    Token::Word(_) => Ok(Op::ClockAfterOperand(builtin, self.operand()?)),
+                    _ => Ok(Op::ClockAfter(builtin, self.value()?)),
+                }
+            }
         }
     }
 

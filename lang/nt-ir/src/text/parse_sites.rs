@@ -46,6 +46,17 @@ impl Parser<'_> {
                 let glob = self.string()?;
                 Ok(Tracepoint::Ptx { glob, placement: self.placement()? })
             }
+            "line" => self.lines(),
+            "mark" => Ok(Tracepoint::Mark { glob: self.string()? }),
+            "func" => {
+                let glob = self.string()?;
+                self.punct(":")?;
+                match self.take()? {
+                    (Token::Word("entry"), _) => Ok(Tracepoint::FuncEntry { glob }),
+                    (Token::Word("exit"), _) => Ok(Tracepoint::FuncExit { glob }),
+                    (other, span) => Err(fault(span, format!("expected `entry` or `exit`, found {other}"))),
+                }
+            }
             "bb" => match self.take()? {
                 (Token::Word("entry"), _) => Ok(Tracepoint::Block { looped: false }),
                 (Token::Word("loop"), _) => Ok(Tracepoint::Block { looped: true }),
@@ -70,6 +81,38 @@ impl Parser<'_> {
             Token::Word("exit") => Ok(Tracepoint::KernelExit { kernel }),
             other => Err(fault(span, format!("expected `entry` or `exit`, found {other}"))),
         }
+    }
+
+    /// `"gemm.cu":120-140:after`
+    fn lines(&mut self) -> Parsed<Tracepoint> {
+        let file = self.string()?;
+        self.punct(":")?;
+        let first = self.small("a line")?;
+        self.punct("-")?;
+        let last = self.small("a line")?;
+        Ok(Tracepoint::Line { file, first, last, placement: self.placement()? })
+    }
+
+    /// A number of a type that is narrower than 64 bits.
+    fn small<T: TryFrom<u64>>(&mut self, what: &str) -> Parsed<T> {
+        let span = self.next.1;
+        T::try_from(self.number()?).map_err(|_| fault(span, format!("{what} beyond what there may be")))
+    }
+
+    /// `addr`, `out[0]`
+    pub(super) fn operand(&mut self) -> Parsed<Operand> {
+        let span = self.next.1;
+        let part = self.known("an operand", Part::from_word)?;
+        let index = match self.eat("[")? {
+            true => {
+                let index = self.small("an index")?;
+                self.punct("]")?;
+                index
+            }
+            false => 0,
+        };
+        Operand::of(part, index)
+            .ok_or_else(|| fault(span, format!("`{}` is no operand that is known at run time", part.word())))
     }
 
     /// `load|store.global.v4:reach`; `*` in the place of spaces is any.
@@ -107,7 +150,7 @@ impl Parser<'_> {
     pub(super) fn asked_of_the_site(&mut self, word: &str) -> Parsed<Op> {
         match word {
             "site" => Ok(Op::Site(self.known("a number of the site", SiteValue::from_word)?)),
-            "operand" => Ok(Op::Operand(self.known("an operand", Operand::from_word)?)),
+            "operand" => Ok(Op::Operand(self.operand()?)),
             "has" => Ok(Op::Has(self.known("an operand", Part::from_word)?)),
             _ => {
                 let what = self.known("a name of the site", SiteKey::from_word)?;

@@ -149,6 +149,13 @@ impl<'p> Printer<'p> {
                 write!(self.out, "ptx:{}", quote(glob))?;
                 self.placement(*placement)
             }
+            Tracepoint::Line { file, first, last, placement } => {
+                write!(self.out, "line:{}:{first}-{last}", quote(file))?;
+                self.placement(*placement)
+            }
+            Tracepoint::Mark { glob } => write!(self.out, "mark:{}", quote(glob)),
+            Tracepoint::FuncEntry { glob } => write!(self.out, "func:{}:entry", quote(glob)),
+            Tracepoint::FuncExit { glob } => write!(self.out, "func:{}:exit", quote(glob)),
             Tracepoint::Block { looped } => {
                 write!(self.out, "bb:{}", if *looped { "loop" } else { "entry" })
             }
@@ -191,7 +198,14 @@ impl<'p> Printer<'p> {
             Op::Bits(a) => self.operation("bits", &[*a])?,
             Op::Select(c, a, b) => self.operation("select", &[*c, *a, *b])?,
             Op::Site(value) => write!(self.out, "site {}", value.word())?,
-            Op::Operand(operand) => write!(self.out, "operand {}", operand.word())?,
+            Op::Operand(operand) => write!(self.out, "operand {operand}")?,
+            Op::CastOperand(operand) => write!(self.out, "cast {operand}")?,
+            Op::BitsOperand(operand) => write!(self.out, "bits {operand}")?,
+            Op::CompareOperands(op, a, b) => write!(self.out, "{} {a}, {b}", op.word())?,
+            Op::ClockAfter(builtin, ValueId(a)) => write!(self.out, "{} after %{a}", builtin.word())?,
+            Op::ClockAfterOperand(builtin, operand) => {
+                write!(self.out, "{} after {operand}", builtin.word())?;
+            }
             Op::Has(part) => write!(self.out, "has {}", part.word())?,
             Op::Match { what, glob } => write!(self.out, "match {} {}", what.word(), quote(glob))?,
             Op::Aggregate { table, value } => self.aggregate(*table, *value)?,

@@ -33,7 +33,7 @@ probe thread kernel:exit {
   %7: u32 uniform = state start
   save plain(x = %5, y = %1)
 }
-probe thread inst:load|access.global|shared.v4|v8.b32:reach, inst:barrier.*.block|cluster, inst:*, ptx:"ld.*":after, bb:entry, bb:loop where %2 {
+probe thread inst:load|access.global|shared.v4|v8.b32:reach, inst:barrier.*.block|cluster, inst:*, ptx:"ld.*":after, bb:entry, bb:loop, line:"src/gemm.cu":120-140:after, mark:"*.begin", func:"warp_*":entry, func:"*":exit where %2 {
   %0: u32 uniform = operand bytes
   %1: bool uniform = has in3
   %2: bool = operand pred !180:190
@@ -41,6 +41,15 @@ probe thread inst:load|access.global|shared.v4|v8.b32:reach, inst:barrier.*.bloc
   %4: u32 uniform = site macs
   %5: s64 uniform = cast %4
   sum @moved(%5) if %2 !190:200
+  %6: u32 = cast out[0]
+  %7: f32 = bits in1[3]
+  %8: bool = le old[0], in2[0]
+  %9: u64 uniform = clock after %6
+  %10: u32 uniform = clock32 after out[0]
+  %11: u16 = operand out[7]
+  %12: u32 = operand saddr
+  %13: bool = operand taken
+  %14: bool uniform = match callee "*"
   count @
 }
 "#;
@@ -96,6 +105,11 @@ fn faults_have_a_place() {
     check("program \"x\" map m: array<warp>[4294967296]", "31..41 a capacity beyond 32 bits");
     check("program \"x\" config size 1", "19..23 expected `stream`, found `size`");
     check("program \"x\" probe warp inst:load:late", "33..37 expected a placement, found `late`");
+    check(&probe("%0: u32 = cast width"), "52..57 `width` is no operand that is known at run time");
+    check(&probe("%0: u32 = operand addr[1]"), "55..59 `addr` is no operand that is known at run time");
+    check(&probe("%0: u32 = bits out[256]"), "56..59 an index beyond what there may be");
+    check("program \"x\" probe warp line:\"f\":3", "33..33 expected `-`, found the end");
+    check("program \"x\" probe warp func:\"f\":loop", "32..36 expected `entry` or `exit`, found `loop`");
     check(&probe("%0: u32 = site size"), "52..56 expected a number of the site, found `size`");
     check(&probe("%4294967296: u8 = const 0"), "37..48 `%4294967296` is no token");
 }

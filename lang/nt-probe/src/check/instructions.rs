@@ -215,7 +215,9 @@ pub(super) fn lacks(points: &[Tracepoint], name: &str) -> Option<&'static str> {
             .flat_map(|word| classes::meant_by(word))
             .find(|class| !class.offers(name))
             .map(|class| class.name),
-        Tracepoint::Ptx { .. } => None,
+        Tracepoint::FuncEntry { .. } | Tracepoint::FuncExit { .. } => Some("func"),
+        Tracepoint::Mark { .. } => Some("mark"),
+        Tracepoint::Ptx { .. } | Tracepoint::Line { .. } => None,
     })
 }
 

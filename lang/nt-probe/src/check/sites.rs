@@ -20,7 +20,8 @@ impl<'s> Checker<'_, 's> {
             return Value::Bad;
         }
         let varying = operand != Operand::Bytes || instructions::bytes_vary(&self.scope.points);
-        self.of_site(Kind::Operand(operand), operand.ty(), varying, word.span)
+        let Some(ty) = operand.ty() else { return Value::Bad };
+        self.of_site(Kind::Operand(operand), ty, varying, word.span)
     }
 
     /// `width`, `macs`, `line` …
@@ -144,7 +145,11 @@ impl<'s> Checker<'_, 's> {
                 Some("the kernel's entry and exit are")
             }
             Tracepoint::Block { .. } => Some("basic blocks are"),
-            Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => None,
+            Tracepoint::FuncEntry { .. } | Tracepoint::FuncExit { .. } => {
+                Some("a function's entry and exit are")
+            }
+            Tracepoint::Mark { .. } => Some("marks are"),
+            Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } | Tracepoint::Line { .. } => None,
         });
         if let (true, Some(none), 0) = (key.is_of_instructions(), none, self.scope.undecided) {
             let message = format!("`{}` is told of instructions, and {none} none", word.text);

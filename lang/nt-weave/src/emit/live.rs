@@ -51,7 +51,7 @@ pub(crate) fn needed(code: &[Inst], roots: &[ValueId], known: &[Option<Operand<'
 /// The values that a pure instruction reads.
 fn uses(op: &Op) -> [Option<ValueId>; 3] {
     match *op {
-        Op::Unary(_, a) | Op::Cast(a) | Op::Bits(a) => [Some(a), None, None],
+        Op::Unary(_, a) | Op::Cast(a) | Op::Bits(a) | Op::ClockAfter(_, a) => [Some(a), None, None],
         Op::Binary(_, a, b) | Op::Compare(_, a, b) => [Some(a), Some(b), None],
         Op::Select(c, a, b) => [Some(c), Some(a), Some(b)],
         Op::Const(_)
@@ -59,6 +59,10 @@ fn uses(op: &Op) -> [Option<ValueId>; 3] {
         | Op::ReadState(_)
         | Op::Site(_)
         | Op::Operand(_)
+        | Op::CastOperand(_)
+        | Op::BitsOperand(_)
+        | Op::CompareOperands(..)
+        | Op::ClockAfterOperand(..)
         | Op::Has(_)
         | Op::Match { .. }
         | Op::WriteState(..)

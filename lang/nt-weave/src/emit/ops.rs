@@ -57,7 +57,14 @@ impl<'a> Span<'a> {
             Op::Operand(program::Operand::Addr) => self.address(),
             Op::Operand(program::Operand::Bytes) => self.size(),
             Op::Operand(program::Operand::Pred) => self.guard_of_site(),
-            Op::Site(_) | Op::Has(_) | Op::Match { .. } => {
+            Op::Operand(_) | Op::ClockAfter(..) => Err("its program asks for what is not woven yet".into()),
+            Op::Site(_)
+            | Op::Has(_)
+            | Op::Match { .. }
+            | Op::CastOperand(_)
+            | Op::BitsOperand(_)
+            | Op::CompareOperands(..)
+            | Op::ClockAfterOperand(..) => {
                 Err("its program asks for what the site was to decide".into())
             }
         }
