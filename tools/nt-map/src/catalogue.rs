@@ -9,8 +9,9 @@ use crate::names::{LONGEST, shorten};
 use crate::tell::Tell;
 use nt_cli::choose::{choose, nearest};
 use nt_trace::ntm::{Map, Table, Unit};
-use nt_trace::ntt::{Event, KnownKernel, Trace};
+use nt_trace::ntt::{Event, KnownKernel, StreamBatch, Streams, Trace, Unfit};
 use nt_wire::frame::{Launch, Note};
+use nt_wire::stream::Head;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -82,6 +83,10 @@ pub(crate) struct Count {
     pub(crate) units: u64,
     /// Bytes of data in them.
     pub(crate) bytes: u64,
+    /// Events of a stream that were stored, where they were counted.
+    pub(crate) stored: u64,
+    /// Units, or events of a stream, that found no room.
+    pub(crate) dropped: u64,
 }
 
 /// Notes that are kept; a trace may hold one a launch.
@@ -93,6 +98,7 @@ impl Catalogue {
         let mut catalogue = Catalogue { entries: Vec::new(), notes: Vec::new(), any_frame: false };
         for (index, source) in sources.iter().enumerate() {
             let mut ids: BTreeMap<u32, usize> = BTreeMap::new();
+            let mut streams = Streams::default();
             for event in Trace::skim(source.bytes()) {
                 catalogue.any_frame |= !matches!(event, Event::Trouble(_));
                 match event {
@@ -119,14 +125,26 @@ impl Catalogue {
                     Event::Batch(batch) if in_range(select.launch.as_ref(), Some(&batch.launch)) => {
                         let entry = ids.get(&batch.kernel.id).and_then(|&at| catalogue.entries.get_mut(at));
                         if let Some(count) = entry.and_then(|entry| entry.counts.get_mut(batch.index)) {
-                            count.add(batch.units, batch.data);
+                            count.add(batch.units, batch.capacity, batch.data);
+                        }
+                    }
+                    Event::Stream(batch) if in_range(select.launch.as_ref(), Some(&batch.launch)) => {
+                        let entry = ids.get(&batch.kernel.id).and_then(|&at| catalogue.entries.get_mut(at));
+                        if let Some(count) = entry.and_then(|entry| entry.counts.get_mut(batch.index)) {
+                            // Events are counted for a list alone: all of the data is read for it.
+                            let streams = tell.is_some().then_some(&mut streams);
+                            if let Err(unfit) = count.add_part(&batch, streams)
+                                && let Some(tell) = &mut tell
+                            {
+                                tell.fault(&source.name, format_args!("frame at byte {}: {unfit}", batch.at));
+                            }
                         }
                     }
                     Event::Cells(batch) if in_range(select.launch.as_ref(), batch.launch.as_ref()) => {
                         let index = batch.kernel.maps().len() + batch.index;
                         let entry = ids.get(&batch.kernel.id).and_then(|&at| catalogue.entries.get_mut(at));
                         if let Some(count) = entry.and_then(|entry| entry.counts.get_mut(index)) {
-                            count.add(batch.units, batch.data);
+                            count.add(batch.units, batch.capacity, batch.data);
                         }
                     }
                     Event::Note(Note { text }) if catalogue.notes.len() < NOTES => catalogue.notes.push(text),
@@ -245,10 +263,26 @@ impl Entry {
 }
 
 impl Count {
-    fn add(&mut self, units: u64, data: &[u8]) {
+    fn add(&mut self, units: u64, capacity: u64, data: &[u8]) {
         self.batches += 1;
         self.units = self.units.saturating_add(units);
         self.bytes = self.bytes.saturating_add(data.len() as u64);
+        self.dropped = self.dropped.saturating_add(units.saturating_sub(capacity));
+    }
+
+    /// Adds a part of a stream; counts its events if `streams` are there to count with.
+    fn add_part(&mut self, batch: &StreamBatch<'_>, streams: Option<&mut Streams>) -> Result<(), Unfit> {
+        let part = Head::decode(batch.data).ok();
+        if part.is_none_or(|part| part.head.part == 0) {
+            self.batches += 1;
+            self.units = self.units.saturating_add(part.map_or(0, |part| part.head.units));
+        }
+        self.bytes = self.bytes.saturating_add(batch.data.len() as u64);
+        let Some(streams) = streams else { return Ok(()) };
+        let mut open = streams.open(batch)?;
+        self.dropped += open.dropped().map(|(_, count)| u64::from(count)).sum::<u64>();
+        self.stored += open.pieces(1 << 16).map(|piece| piece.stored).sum::<u64>();
+        Ok(())
     }
 }
 

@@ -67,7 +67,10 @@ pub(crate) struct Dump {
     pub(crate) select: Select,
     /// What a line looks like
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
-    pub(crate) format: Format,
+    pub(crate) format: DumpFormat,
+    /// A line a lane of an event, with its thread, instead of a line an event
+    #[arg(long)]
+    pub(crate) lanes: bool,
     /// A file, or `-`
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: Output,
@@ -79,7 +82,7 @@ pub(crate) struct Report {
     /// Which records.
     #[command(flatten)]
     pub(crate) select: Select,
-    /// As many rows of each aggregation, the largest; what is left out is counted
+    /// As many rows of each aggregation and of a stream's sites, the largest; what is left out is counted
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) rows: usize,
     /// A file, or `-`
@@ -120,9 +123,34 @@ pub(crate) struct Select {
 
 /// `--format`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum DumpFormat {
     /// Tabs between columns, `-` where there is no value; for sort and awk.
     #[default]
+    Tsv,
+    /// RFC 4180, nothing where there is no value.
+    Csv,
+    /// An object a line.
+    Json,
+    /// A structured array for NumPy (`numpy.load`), of one map or stream.
+    Npy,
+}
+
+impl DumpFormat {
+    /// The form of lines; `None` if there are none.
+    pub(crate) fn text(self) -> Option<Format> {
+        match self {
+            DumpFormat::Tsv => Some(Format::Tsv),
+            DumpFormat::Csv => Some(Format::Csv),
+            DumpFormat::Json => Some(Format::Json),
+            DumpFormat::Npy => None,
+        }
+    }
+}
+
+/// What a line looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Tabs between columns, `-` where there is no value.
     Tsv,
     /// RFC 4180, nothing where there is no value.
     Csv,

@@ -1,4 +1,4 @@
-//! `nt-map dump`: every record as a line, and every cell of an aggregation.
+//! `nt-map dump`: every record as a line, every cell of an aggregation, every event of a stream.
 //!
 //! ```text
 //! process launch kernel      map         unit block warp start elapsed cu op            value demangled
@@ -9,30 +9,38 @@
 //! The demangled name stands last, since it holds blanks: `sort -k8n` and awk count columns before it. Where several
 //! maps are shown, the columns are those of all of them, and `-` stands where a map has none of that name. Cells are
 //! not added up here: each stands with its unit, which of a table that outlives launches is a multiprocessor.
+//!
+//! Streams have columns of their own behind `warp` (`columns.rs`), and with `--lanes` a line a lane. Lines are made on
+//! all cores and written in the order of the file.
 
+mod columns;
+mod events;
+mod jobs;
 mod lines;
+mod npy;
 
-use crate::catalogue::{Catalogue, Chosen, Store};
+use crate::catalogue::{Catalogue, Chosen};
 use crate::cli::{Dump, Format};
 use crate::input::Source;
 use crate::names::Names;
 use crate::tell::Tell;
+use crate::walk::{Found, Origin, walk};
 use anyhow::Context;
-use lines::{Field, Lines};
+use columns::Columns;
+use events::Sites;
+use jobs::{Press, Rows, Text};
+use lines::Lines;
 use nt_cli::Outcome;
-use nt_trace::ntm::{KeyKind, Table};
-use nt_trace::ntt::{Batch, CellBatch, Event, Trace, Value};
+use nt_trace::ntt::KnownKernel;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Arc;
 
-/// Columns before those of the maps.
-const FIXED: [&str; 7] = ["process", "launch", "kernel", "map", "unit", "block", "warp"];
+/// Units of a map or table that become one job.
+const UNITS: u64 = 1 << 12;
 
-/// The last column.
-const LAST: &str = "demangled";
-
-/// Lines are written in pieces of this many bytes.
-const PIECE: usize = 1 << 20;
+/// Bytes of a stream that do: a line each 16 bytes, or 32 of them.
+const PIECE: (usize, usize) = (1 << 16, 1 << 12);
 
 /// Prints what is chosen.
 pub(crate) fn run(
@@ -42,180 +50,129 @@ pub(crate) fn run(
     chosen: &Chosen,
     tell: &mut Tell,
 ) -> anyhow::Result<Outcome> {
-    let mut out = opts.output.stream()?;
-    let mut printer = Printer {
-        format: opts.format,
-        columns: all_columns(catalogue.wanted(chosen).map(|(_, store, _)| store)),
-        chosen,
-        names: BTreeMap::new(),
-        out: &mut out,
-        buffer: Vec::with_capacity(PIECE + PIECE / 4),
-        absent: 0,
-        dropped: 0,
+    let left = match opts.format.text() {
+        Some(format) => {
+            let mut out = opts.output.stream()?;
+            let stores = catalogue.wanted(chosen).map(|(_, store, _)| store);
+            let columns = Columns::of(stores, opts.lanes);
+            text(&mut out, format, columns, sources, chosen, tell).context("failed to write the records")?
+        }
+        None => npy::run(opts, sources, catalogue, chosen, tell)?,
     };
-    printer.all(sources, tell).context("failed to write the records")?;
-    let Printer { absent, dropped, .. } = printer;
-    if absent > 0 {
-        tell.say(format_args!("{absent} units left no record"));
+    if left.absent > 0 {
+        tell.say(format_args!("{} units left no record", left.absent));
     }
-    if dropped > 0 {
-        tell.say(format_args!("{dropped} units had no room"));
+    if left.units > 0 {
+        tell.say(format_args!("{} units had no room", left.units));
+    }
+    if left.events > 0 {
+        tell.say(format_args!("{} events had no room", left.events));
     }
     Ok(tell.outcome())
 }
 
-/// The names of all columns, each once, in the order they first come in.
-fn all_columns<'s>(stores: impl Iterator<Item = Store<'s>>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in stores.flat_map(columns) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
-}
-
-/// The columns of one map or table.
-fn columns(store: Store<'_>) -> Vec<String> {
-    match store {
-        Store::Map(map) => map.columns.iter().map(|column| column.name.clone()).collect(),
-        Store::Table(table) => {
-            // A launch tells its device; where none is named, the device is a column.
-            let device = table.persistent.then(|| "device".to_owned());
-            let keys = table.keys.iter().filter(|key| key.kind == KeyKind::Site).map(|key| key.name.clone());
-            device.into_iter().chain(keys).chain(["value".to_owned()]).collect()
-        }
-    }
-}
-
-/// Writes lines, and counts what there is beside.
-struct Printer<'p> {
-    format: Format,
-    columns: Vec<String>,
-    chosen: &'p Chosen,
-    names: BTreeMap<String, Names>,
-    out: &'p mut dyn Write,
-    buffer: Vec<u8>,
+/// What there is beside the lines.
+#[derive(Debug, Clone, Copy, Default)]
+struct Left {
+    /// Units without a record.
     absent: u64,
-    dropped: u64,
+    /// Units without a place for one.
+    units: u64,
+    /// Events of streams that found no place.
+    events: u64,
 }
 
-impl Printer<'_> {
-    fn all(&mut self, sources: &[Source], tell: &mut Tell) -> std::io::Result<()> {
-        if self.format != Format::Json {
-            lines::header(&mut self.buffer, self.format, &self.columns);
+impl Left {
+    fn add(&mut self, found: &Found<'_>) {
+        match found {
+            Found::Records(records) => self.units += records.dropped(),
+            Found::Cells(cells, _) => self.units += cells.dropped(),
+            Found::Dropped(events) => self.events += events,
+            Found::Piece(..) => {}
         }
-        for source in sources {
-            for event in Trace::new(source.bytes()) {
-                match event {
-                    Event::Batch(batch) => self.records(source, &batch, tell)?,
-                    Event::Cells(batch) => self.cells(source, &batch, tell)?,
-                    Event::Kernel(kernel) => {
-                        if let Err(error) = &kernel.manifest {
-                            tell.fault(&source.name, format_args!("kernel `{}`: {error}", kernel.name));
-                        }
-                    }
-                    Event::Trouble(trouble) => tell.trouble(&source.name, trouble),
-                    Event::Start(_)
-                    | Event::Launch(..)
-                    | Event::Stream(_)
-                    | Event::Count(_)
-                    | Event::Note(_)
-                    | Event::End(_) => {}
-                }
-            }
-            tell.end_of_file(&source.name);
-        }
-        self.out.write_all(&self.buffer)?;
-        self.out.flush()
     }
+}
 
-    fn records(&mut self, source: &Source, batch: &Batch<'_>, tell: &mut Tell) -> std::io::Result<()> {
-        let Some(map) = batch.map() else { return Ok(()) };
-        let store = Store::Map(map);
-        if !self.chosen.takes(&batch.kernel.name, store, Some(&batch.launch)) {
-            return Ok(());
+fn text(
+    out: &mut dyn Write,
+    format: Format,
+    columns: Columns,
+    sources: &[Source],
+    chosen: &Chosen,
+    tell: &mut Tell,
+) -> std::io::Result<Left> {
+    if format != Format::Json {
+        let mut line = Vec::new();
+        lines::header(&mut line, format, &columns);
+        out.write_all(&line)?;
+    }
+    let lanes = columns.lanes;
+    let mut maker = Maker { format, columns, names: BTreeMap::new(), sites: None };
+    let mut press = Press::new(out);
+    let mut left = Left::default();
+    walk(sources, chosen, if lanes { PIECE.1 } else { PIECE.0 }, tell, |origin, found| {
+        left.add(&found);
+        let Some(lines) = maker.lines(origin) else { return Ok(()) };
+        rows(origin, found, lanes, |rows| press.take(Text { lines: Arc::clone(&lines), rows }))
+    })?;
+    left.absent = press.finish()?;
+    Ok(left)
+}
+
+/// Cuts what was found into jobs.
+fn rows<'s, E>(
+    origin: &Origin<'s>,
+    found: Found<'s>,
+    lanes: bool,
+    mut each: impl FnMut(Rows<'s>) -> Result<(), E>,
+) -> Result<(), E> {
+    match found {
+        Found::Records(records) => {
+            let (stored, records) = (records.stored(), Arc::new(records));
+            for first in (0..stored).step_by(UNITS as usize) {
+                each(Rows::Records(Arc::clone(&records), first..stored.min(first + UNITS)))?;
+            }
+            Ok(())
         }
-        let place = format!("frame at byte {}", batch.at);
-        let records = match batch.records() {
-            Ok(records) => records,
-            Err(mismatch) => {
-                tell.fault(&source.name, format_args!("{place}: {mismatch}"));
-                return Ok(());
+        Found::Cells(cells, device) => {
+            for first in (0..cells.stored()).step_by(UNITS as usize) {
+                let units = first..cells.stored().min(first + UNITS);
+                each(Rows::Cells {
+                    cells,
+                    kernel: Arc::clone(&origin.kernel),
+                    index: origin.index,
+                    device,
+                    units,
+                })?;
+            }
+            Ok(())
+        }
+        Found::Dropped(_) => Ok(()),
+        Found::Piece(reader, piece) => each(Rows::Events { reader, piece, lanes }),
+    }
+}
+
+/// Makes what the lines of a data frame have in common, and keeps what many frames have.
+struct Maker {
+    format: Format,
+    columns: Columns,
+    names: BTreeMap<String, Names>,
+    sites: Option<(Arc<KnownKernel>, Arc<Sites>)>,
+}
+
+impl Maker {
+    fn lines(&mut self, origin: &Origin<'_>) -> Option<Arc<Lines>> {
+        let store = origin.store()?;
+        let mangled = &origin.kernel.name;
+        let names = self.names.entry(mangled.clone()).or_insert_with(|| Names::of(mangled));
+        let sites = match &self.sites {
+            Some((kernel, sites)) if Arc::ptr_eq(kernel, &origin.kernel) => Arc::clone(sites),
+            _ => {
+                let sites = Arc::new(Sites::of(&origin.kernel, self.format));
+                self.sites = Some((Arc::clone(&origin.kernel), Arc::clone(&sites)));
+                sites
             }
         };
-        if let Err(why) = batch.agree() {
-            tell.fault(&source.name, format_args!("{place}: {why}"));
-        }
-        let names = names_of(&mut self.names, &batch.kernel.name);
-        let launch = Some(&batch.launch);
-        let own = columns(store);
-        let lines = Lines::new(self.format, &self.columns, &own, &source.process, launch, store, names);
-        let mut rows = records.rows();
-        for row in rows.by_ref() {
-            lines.put(&mut self.buffer, row.unit(), |column| row.value(column).map(Field::Value));
-            self.flush_if_long()?;
-        }
-        self.absent += rows.absent();
-        self.dropped += records.dropped();
-        Ok(())
+        Some(Arc::new(Lines::new(self.format, &self.columns, store, origin, names, sites)))
     }
-
-    fn cells(&mut self, source: &Source, batch: &CellBatch<'_>, tell: &mut Tell) -> std::io::Result<()> {
-        let Some(table) = batch.table() else { return Ok(()) };
-        let (store, launch) = (Store::Table(table), batch.launch.as_ref());
-        if !self.chosen.takes(&batch.kernel.name, store, launch) {
-            return Ok(());
-        }
-        let place = format!("frame at byte {}", batch.at);
-        let cells = match batch.cells() {
-            Ok(cells) => cells,
-            Err(mismatch) => {
-                tell.fault(&source.name, format_args!("{place}: {mismatch}"));
-                return Ok(());
-            }
-        };
-        if let Err(why) = batch.agree() {
-            tell.fault(&source.name, format_args!("{place}: {why}"));
-        }
-        let names = names_of(&mut self.names, &batch.kernel.name);
-        let own = columns(store);
-        let lines = Lines::new(self.format, &self.columns, &own, &source.process, launch, store, names);
-        for unit in 0..cells.stored() {
-            for (texts, value) in table.cells.iter().zip(cells.of(unit)) {
-                lines.put(&mut self.buffer, unit, |column| cell_field(table, batch, texts, value, column));
-                self.flush_if_long()?;
-            }
-        }
-        self.dropped += cells.dropped();
-        Ok(())
-    }
-
-    fn flush_if_long(&mut self) -> std::io::Result<()> {
-        if self.buffer.len() >= PIECE {
-            self.out.write_all(&self.buffer)?;
-            self.buffer.clear();
-        }
-        Ok(())
-    }
-}
-
-/// One of the [`columns`] of a cell.
-fn cell_field<'c>(
-    table: &Table,
-    batch: &CellBatch<'_>,
-    texts: &'c [String],
-    value: Value,
-    column: usize,
-) -> Option<Field<'c>> {
-    let key = match (table.persistent, column) {
-        (true, 0) => return Some(Field::Value(Value::Unsigned(batch.device.into()))),
-        (true, column) => column - 1,
-        (false, column) => column,
-    };
-    Some(texts.get(key).map_or(Field::Value(value), |text| Field::Text(text)))
-}
-
-fn names_of<'n>(known: &'n mut BTreeMap<String, Names>, mangled: &str) -> &'n Names {
-    known.entry(mangled.to_owned()).or_insert_with(|| Names::of(mangled))
 }

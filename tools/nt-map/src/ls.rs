@@ -2,7 +2,7 @@
 //!
 //! A line a process, kernel and map or table; with `--launches` a line a launch. Names are whole here.
 
-use crate::catalogue::{Catalogue, Chosen, Store};
+use crate::catalogue::{Catalogue, Chosen, Count, Store};
 use crate::cli::Ls;
 use crate::input::Source;
 use crate::tell::Tell;
@@ -10,7 +10,7 @@ use crate::text::put_line;
 use anyhow::Context;
 use nt_cli::Outcome;
 use nt_cli::choose::demangle;
-use nt_trace::ntm::KeyKind;
+use nt_trace::ntm::{Column, KeyKind};
 use nt_trace::ntt::{Event, Trace};
 use std::io::Write;
 
@@ -39,8 +39,20 @@ fn maps(
     chosen: &Chosen,
 ) -> std::io::Result<()> {
     let mut line = Vec::new();
-    let head =
-        ["process", "kernel", "arch", "launches", "map", "unit", "units", "bytes", "columns", "demangled"];
+    let head = [
+        "process",
+        "kernel",
+        "arch",
+        "launches",
+        "map",
+        "unit",
+        "units",
+        "bytes",
+        "stored",
+        "dropped",
+        "columns",
+        "demangled",
+    ];
     put_line(&mut line, head);
     for (entry, store, count) in catalogue.wanted(chosen) {
         put_line(
@@ -54,6 +66,8 @@ fn maps(
                 store.unit().word(),
                 &count.units.to_string(),
                 &count.bytes.to_string(),
+                &stored(store, count),
+                &count.dropped.to_string(),
                 &columns(store).join(","),
                 &demangle(&entry.kernel.name),
             ],
@@ -69,10 +83,27 @@ fn launches_of(store: Store<'_>, batches: u64) -> String {
     if store.outlives_launches() { "-".to_owned() } else { batches.to_string() }
 }
 
+/// Events of a stream. What an array holds is known when it is read.
+fn stored(store: Store<'_>, count: Count) -> String {
+    match store {
+        Store::Map(map) if map.stream.is_some() => count.stored.to_string(),
+        Store::Map(_) | Store::Table(_) => "-".to_owned(),
+    }
+}
+
 /// What lines of it show, with types: keys that the site tells are texts.
 fn columns(store: Store<'_>) -> Vec<String> {
     match store {
-        Store::Map(map) => map.columns.iter().map(|c| format!("{}:{}", c.name, c.ty.word())).collect(),
+        Store::Map(map) => {
+            let column = |(index, c): (usize, &Column)| {
+                if map.is_of_lanes(index) {
+                    format!("{}:lanes<{}>", c.name, c.ty.word())
+                } else {
+                    format!("{}:{}", c.name, c.ty.word())
+                }
+            };
+            map.columns.iter().enumerate().map(column).collect()
+        }
         Store::Table(table) => {
             let keys = table.keys.iter().filter(|key| key.kind == KeyKind::Site).map(|key| key.name.clone());
             keys.chain([format!("value:{}", table.ty.word())]).collect()

@@ -14,6 +14,7 @@ mod report;
 mod run;
 mod tell;
 mod text;
+mod walk;
 
 fn main() -> std::process::ExitCode {
     nt_cli::main(|opts: cli::Opts| run::run(&opts))

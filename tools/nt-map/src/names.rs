@@ -5,6 +5,7 @@
 //! shows it whole, and `-k =NAME` takes either.
 
 use nt_cli::choose::demangle;
+use nt_trace::ntm::Site;
 
 /// The longest name that is shown whole.
 pub(crate) const LONGEST: usize = 255;
@@ -32,6 +33,14 @@ pub(crate) fn shorten(name: &str) -> String {
     }
     let end = (0..=200).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
     format!("{}~{:016x}", &name[..end], hash(name.as_bytes()))
+}
+
+/// Where a site stands: in its source where the text names that, else in the text.
+pub(crate) fn place(site: &Site) -> String {
+    match (&site.file, site.source_line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        _ => format!("{}:{}", site.line, site.column),
+    }
 }
 
 /// FNV-1a, 64 bits: enough to tell the kernels of a trace apart, and the same in every version of this program.

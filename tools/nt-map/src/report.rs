@@ -5,6 +5,7 @@
 //! are compared. Aggregations come last, over all kernels. `docs/report.md` defines every number.
 
 mod blocks;
+mod events;
 mod print;
 
 use crate::catalogue::{Chosen, Store};
@@ -14,9 +15,10 @@ use crate::names::Names;
 use crate::tell::Tell;
 use anyhow::Context;
 use blocks::{Lifetimes, Measures};
+use events::Events;
 use nt_cli::Outcome;
 use nt_trace::ntm::Map;
-use nt_trace::ntt::{Batch, CellBatch, Event, KnownKernel, Records, Trace};
+use nt_trace::ntt::{Batch, CellBatch, Event, KnownKernel, OpenPart, Records, StreamBatch, Streams, Trace};
 use nt_trace::{Aggregates, Distribution};
 use nt_wire::frame::Launch;
 use std::collections::BTreeMap;
@@ -55,6 +57,8 @@ struct OneLaunch {
 enum Kind {
     /// Lifetimes of warps: one a launch.
     Blocks(Lifetimes, Vec<Measures>),
+    /// Events of streams.
+    Events(Events),
     /// Anything else: one a column of the map.
     Columns(Vec<Distribution>),
 }
@@ -69,9 +73,11 @@ pub(crate) fn run(
     let mut groups = Groups::default();
     let mut aggregates = Aggregates::default();
     for source in sources {
+        let mut streams = Streams::default();
         for event in Trace::new(source.bytes()) {
             match event {
                 Event::Batch(batch) => groups.take(source, chosen, &batch, tell),
+                Event::Stream(batch) => groups.take_part(source, chosen, &batch, &mut streams, tell),
                 Event::Cells(batch) => aggregate(&mut aggregates, source, chosen, &batch, tell),
                 Event::Kernel(kernel) => {
                     if let Err(error) = &kernel.manifest {
@@ -79,18 +85,13 @@ pub(crate) fn run(
                     }
                 }
                 Event::Trouble(trouble) => tell.trouble(&source.name, trouble),
-                Event::Start(_)
-                | Event::Launch(..)
-                | Event::Stream(_)
-                | Event::Count(_)
-                | Event::Note(_)
-                | Event::End(_) => {}
+                Event::Start(_) | Event::Launch(..) | Event::Count(_) | Event::Note(_) | Event::End(_) => {}
             }
         }
         tell.end_of_file(&source.name);
     }
     let mut out = opts.output.stream()?;
-    let mut text = print::report(&groups.list);
+    let mut text = print::report(&groups.list, opts.rows);
     if !text.is_empty() && !aggregates.is_empty() {
         text.push('\n');
     }
@@ -142,39 +143,92 @@ impl Groups {
         if let Err(why) = batch.agree() {
             return place(tell, &why);
         }
-        let launch = &batch.launch;
-        let key = (batch.kernel.name.clone(), batch.kernel.arch, map.name.clone(), launch.grid, launch.block);
+        let (kernel, launch) = (&batch.kernel, &batch.launch);
+        if let Some(group) = self.group(source, kernel, batch.index, launch, batch.units) {
+            group.add(launch, &records);
+        }
+    }
+
+    /// Adds a part of a stream, likewise.
+    fn take_part(
+        &mut self,
+        source: &Source,
+        chosen: &Chosen,
+        batch: &StreamBatch<'_>,
+        streams: &mut Streams,
+        tell: &mut Tell,
+    ) {
+        let Some(map) = batch.map() else { return };
+        let (kernel, launch) = (&batch.kernel, &batch.launch);
+        if !chosen.takes(&kernel.name, Store::Map(map), Some(launch)) {
+            return;
+        }
+        let mut open = match streams.open(batch) {
+            Ok(open) => open,
+            Err(unfit) => {
+                return tell.fault(&source.name, format_args!("frame at byte {}: {unfit}", batch.at));
+            }
+        };
+        if let Some(group) = self.group(source, kernel, batch.index, launch, open.part.head.units) {
+            group.add_part(launch, &mut open);
+        }
+    }
+
+    /// The group that a launch is of, its process noted.
+    fn group(
+        &mut self,
+        source: &Source,
+        kernel: &Arc<KnownKernel>,
+        index: usize,
+        launch: &Launch,
+        units: u64,
+    ) -> Option<&mut Group> {
+        let map = kernel.maps().get(index)?;
+        let key = (kernel.name.clone(), kernel.arch, map.name.clone(), launch.grid, launch.block);
         let at = *self.places.entry(key).or_insert(self.list.len());
         if at == self.list.len() {
-            self.list.push(Group::new(batch, map));
+            self.list.push(Group::new(kernel, index, map, launch, units));
         }
-        if let Some(group) = self.list.get_mut(at) {
-            group.add(source, launch, &records);
+        let group = self.list.get_mut(at)?;
+        if !group.processes.contains(&source.process) {
+            group.processes.push(source.process.clone());
         }
+        Some(group)
     }
 }
 
 impl Group {
-    fn new(batch: &Batch<'_>, map: &Map) -> Group {
-        let kind = match Lifetimes::of(map) {
-            Some(columns) => Kind::Blocks(columns, Vec::new()),
-            None => Kind::Columns(vec![Distribution::default(); map.columns.len()]),
+    fn new(kernel: &Arc<KnownKernel>, index: usize, map: &Map, launch: &Launch, units: u64) -> Group {
+        let kind = if map.stream.is_some() {
+            Kind::Events(Events::default())
+        } else {
+            match Lifetimes::of(map) {
+                Some(columns) => Kind::Blocks(columns, Vec::new()),
+                None => Kind::Columns(vec![Distribution::default(); map.columns.len()]),
+            }
         };
         Group {
-            kernel: Arc::clone(&batch.kernel),
-            index: batch.index,
-            launch: batch.launch.clone(),
+            kernel: Arc::clone(kernel),
+            index,
+            launch: launch.clone(),
             processes: Vec::new(),
-            units: batch.units,
+            units,
             launches: Vec::new(),
             kind,
         }
     }
 
-    fn add(&mut self, source: &Source, launch: &Launch, records: &Records<'_>) {
-        if !self.processes.contains(&source.process) {
-            self.processes.push(source.process.clone());
+    /// Adds a part of a stream of a launch.
+    fn add_part(&mut self, launch: &Launch, open: &mut OpenPart<'_, '_>) {
+        if open.part.head.part == 0 {
+            self.launches.push(OneLaunch::of(launch, 0, 0));
         }
+        if let Kind::Events(events) = &mut self.kind {
+            events.add(launch.number, open);
+        }
+    }
+
+    fn add(&mut self, launch: &Launch, records: &Records<'_>) {
         let mut rows = records.rows();
         let absent = match &mut self.kind {
             Kind::Columns(columns) => {
@@ -190,13 +244,16 @@ impl Group {
                 launches.push(measures);
                 absent
             }
+            // A stream's data comes in parts.
+            Kind::Events(_) => 0,
         };
-        self.launches.push(OneLaunch {
-            number: launch.number,
-            at_most_ns: launch.complete_ns.saturating_sub(launch.launched_ns),
-            clock_khz: launch.clock_khz,
-            absent,
-            dropped: records.dropped(),
-        });
+        self.launches.push(OneLaunch::of(launch, absent, records.dropped()));
+    }
+}
+
+impl OneLaunch {
+    fn of(launch: &Launch, absent: u64, dropped: u64) -> OneLaunch {
+        let at_most_ns = launch.complete_ns.saturating_sub(launch.launched_ns);
+        OneLaunch { number: launch.number, at_most_ns, clock_khz: launch.clock_khz, absent, dropped }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) struct Tell {
     partial: bool,
     /// Troubles of the file in hand.
     troubles: usize,
+    silent: bool,
 }
 
 /// Troubles of one file that are told one by one.
@@ -17,7 +18,12 @@ const SHOWN: usize = 20;
 impl Tell {
     /// As the options say.
     pub(crate) fn new(common: Common) -> Self {
-        Tell { report: Report::new(common), partial: false, troubles: 0 }
+        Tell { report: Report::new(common), partial: false, troubles: 0, silent: false }
+    }
+
+    /// Says nothing: for a walk before the one that tells.
+    pub(crate) fn silent() -> Self {
+        Tell { silent: true, ..Tell::new(Common::default()) }
     }
 
     /// A fact that the exit code does not need.
@@ -34,14 +40,16 @@ impl Tell {
     pub(crate) fn fault(&mut self, file: &str, what: std::fmt::Arguments<'_>) {
         self.partial = true;
         self.troubles += 1;
-        if self.troubles <= SHOWN {
+        if self.troubles <= SHOWN && !self.silent {
             self.report.warn(format_args!("nt-map: {file}: {what}"));
         }
     }
 
     /// A file has been read: the troubles that were not told are counted.
     pub(crate) fn end_of_file(&mut self, file: &str) {
-        if let Some(rest @ 1..) = self.troubles.checked_sub(SHOWN) {
+        if let Some(rest @ 1..) = self.troubles.checked_sub(SHOWN)
+            && !self.silent
+        {
             self.report.warn(format_args!("nt-map: {file}: {rest} faults more"));
         }
         self.troubles = 0;

@@ -49,17 +49,44 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
+/// Appends a number in hex, as of an address or a mask.
+pub(crate) fn put_hex(out: &mut Vec<u8>, format: Format, number: u64) {
+    let digits = (64 - number.leading_zeros()).div_ceil(4).max(1) as usize;
+    let mut text = [0; 20];
+    let mut end = 0;
+    let mut push = |byte: u8| {
+        if let Some(place) = text.get_mut(end) {
+            *place = byte;
+            end += 1;
+        }
+    };
+    let quoted = format == Format::Json;
+    if quoted {
+        push(b'"');
+    }
+    push(b'0');
+    push(b'x');
+    for digit in (0..digits).rev() {
+        let nibble = (number >> (4 * digit) & 15) as u8;
+        push(if nibble < 10 { b'0' + nibble } else { b'a' - 10 + nibble });
+    }
+    if quoted {
+        push(b'"');
+    }
+    out.extend_from_slice(text.get(..end).unwrap_or_default());
+}
+
 /// Appends a value of a record.
 pub(crate) fn put_value(out: &mut Vec<u8>, format: Format, value: Value) {
     match value {
         Value::Unsigned(value) => put_number(out, value),
         Value::Signed(value) => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
         Value::Bool(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
-        Value::Address(_) if format == Format::Json => put(out, format_args!("\"{value}\"")),
+        Value::Address(value) => put_hex(out, format, value),
         Value::Single(_) | Value::Double(_) if format == Format::Json && !value.to_f64().is_finite() => {
             put(out, format_args!("\"{value}\""));
         }
-        Value::Single(_) | Value::Double(_) | Value::Address(_) => put(out, format_args!("{value}")),
+        Value::Single(_) | Value::Double(_) => put(out, format_args!("{value}")),
     }
 }
 
@@ -117,6 +144,8 @@ mod tests {
         check(Value::Unsigned(u64::MAX), ["18446744073709551615"; 2]);
         check(Value::Signed(i64::MIN), ["-9223372036854775808"; 2]);
         check(Value::Address(0x7f00), ["0x7f00", "\"0x7f00\""]);
+        check(Value::Address(0), ["0x0", "\"0x0\""]);
+        check(Value::Address(u64::MAX), ["0xffffffffffffffff", "\"0xffffffffffffffff\""]);
         check(Value::Single(0.1), ["0.1"; 2]);
         check(Value::Double(1e300), ["1e300"; 2]);
         check(Value::Double(f64::NAN), ["NaN", "\"NaN\""]);

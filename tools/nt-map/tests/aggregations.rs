@@ -131,13 +131,13 @@ fn ls_lists_tables() {
     // Room for 3 blocks is rounded up to 16; on an SM two words, four SMs, two devices.
     folder.check(
         &["ls", "t.ntt"],
-        "process\tkernel\tarch\tlaunches\tmap\tunit\tunits\tbytes\tcolumns\tdemangled\n\
-         7\t_Z4copyPfi\tsm_90\t2\t@sync\tblock\t6\t256\tvalue:u64\tcopy(float*, int)\n\
-         7\t_Z4copyPfi\tsm_90\t2\t@copied\tblock\t6\t256\tvalue:u64\tcopy(float*, int)\n\
-         7\t_Z4copyPfi\tsm_90\t-\t@bytes\tsm\t8\t128\top,value:u64\tcopy(float*, int)\n\
-         7\tfill\tsm_90\t1\t@sync\tblock\t1\t128\tvalue:u64\tfill\n\
-         7\tfill\tsm_90\t1\t@copied\tblock\t1\t128\tvalue:u64\tfill\n\
-         7\tfill\tsm_90\t-\t@bytes\tsm\t4\t32\top,value:u64\tfill\n",
+        "process\tkernel\tarch\tlaunches\tmap\tunit\tunits\tbytes\tstored\tdropped\tcolumns\tdemangled\n\
+         7\t_Z4copyPfi\tsm_90\t2\t@sync\tblock\t6\t256\t-\t0\tvalue:u64\tcopy(float*, int)\n\
+         7\t_Z4copyPfi\tsm_90\t2\t@copied\tblock\t6\t256\t-\t0\tvalue:u64\tcopy(float*, int)\n\
+         7\t_Z4copyPfi\tsm_90\t-\t@bytes\tsm\t8\t128\t-\t0\top,value:u64\tcopy(float*, int)\n\
+         7\tfill\tsm_90\t1\t@sync\tblock\t1\t128\t-\t0\tvalue:u64\tfill\n\
+         7\tfill\tsm_90\t1\t@copied\tblock\t1\t128\t-\t0\tvalue:u64\tfill\n\
+         7\tfill\tsm_90\t-\t@bytes\tsm\t4\t32\t-\t0\top,value:u64\tfill\n",
     );
 }
 

@@ -103,9 +103,9 @@ fn ls_lists_kernels_and_launches() {
     folder.file("t.ntt", &two_maps());
     folder.check(
         &["ls", "t.ntt"],
-        "process\tkernel\tarch\tlaunches\tmap\tunit\tunits\tbytes\tcolumns\tdemangled\n\
-         4242\t_Z4fillPfi\tsm_90\t1\tblock_sched\twarp\t4\t256\tstart:u64,elapsed:u64,cu:u32\tfill(float*, int)\n\
-         4242\tshow\tsm_90\t1\tvalues\tthread\t3\t256\tat:ptr,x:f32,delta:s64,odd:bool\tshow\n",
+        "process\tkernel\tarch\tlaunches\tmap\tunit\tunits\tbytes\tstored\tdropped\tcolumns\tdemangled\n\
+         4242\t_Z4fillPfi\tsm_90\t1\tblock_sched\twarp\t4\t256\t-\t0\tstart:u64,elapsed:u64,cu:u32\tfill(float*, int)\n\
+         4242\tshow\tsm_90\t1\tvalues\tthread\t3\t256\t-\t0\tat:ptr,x:f32,delta:s64,odd:bool\tshow\n",
     );
     folder.check(
         &["ls", "t.ntt", "--launches", "--launch", "1.."],
@@ -238,7 +238,7 @@ fn report_names_what_is_missing_and_what_may_have_wrapped() {
         [(1, 2_147_483_647, 2_000_000), (2, 2_147_483_648, 2_000_000), (3, 1, 0)]
     {
         let times = Launch { launched_ns: 5, complete_ns: 5 + nanoseconds, clock_khz, ..Launch::default() };
-        trace.launch_as(Launch { number, kernel, grid: [5, 1, 1], block: [64, 1, 1], sms: 4, ..times });
+        trace.launch_as(&Launch { number, kernel, grid: [5, 1, 1], block: [64, 1, 1], sms: 4, ..times });
         trace.records(number, 0, &[a; 10]);
     }
     let folder = Folder::new();
@@ -462,7 +462,7 @@ fn what_is_too_new_is_named_and_the_rest_is_read() {
     assert_eq!(
         words,
         [
-            "nt-map: trace.ntt/b.ntt: protocol 99, this version reads 2: use the nt-map that came with the writer",
+            "nt-map: trace.ntt/b.ntt: protocol 99, this version reads 3: use the nt-map that came with the writer",
             "nt-map: trace.ntt/c.ntt: kernel `d`: the manifest has schema 99, this version reads 3: weave again",
         ]
     );

@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Map, Type};
+use super::{Map, Source, Type};
 
 /// How the events of a [`Map`] lie: slots of 16 bytes in chunks, in the order that each warp saved them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,6 +97,16 @@ pub struct Term {
     pub signed: bool,
     /// What to multiply by.
     pub factor: i64,
+}
+
+impl Map {
+    /// Has this column a value a lane?
+    pub fn is_of_lanes(&self, column: usize) -> bool {
+        match (self.columns.get(column).map(|column| column.source), &self.stream) {
+            (Some(Source::Field(field)), Some(stream)) => stream.lanes.contains(&field),
+            _ => false,
+        }
+    }
 }
 
 impl Stream {

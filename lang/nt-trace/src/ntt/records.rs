@@ -129,6 +129,11 @@ impl<'b> Records<'b> {
         self.units
     }
 
+    /// Units that had a slot: the first so many.
+    pub fn stored(&self) -> u64 {
+        self.stored
+    }
+
     /// Units that had no slot: the first is [`Self::units`] less this.
     pub fn dropped(&self) -> u64 {
         self.units - self.stored

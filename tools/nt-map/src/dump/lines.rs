@@ -2,34 +2,42 @@
 //!
 //! What all of them begin and end with is made once; between stand the unit, its block and warp, and the columns.
 
-use super::{FIXED, LAST};
+use super::columns::{Columns, FIXED, LAST, own_columns};
+use super::events::{Sites, Spread, Told};
 use crate::catalogue::Store;
 use crate::cli::Format;
 use crate::names::Names;
-use crate::text::{put_number, put_text, put_value};
+use crate::text::{put_hex, put_number, put_text, put_value};
+use crate::walk::Origin;
 use nt_trace::ntm::Unit;
 use nt_trace::ntt::Value;
-use nt_wire::frame::Launch;
+use std::sync::Arc;
 
 /// One column of a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Field<'f> {
     /// Of a record or a cell.
     Value(Value),
+    /// Values of lanes.
+    Spread(Spread<'f>),
     /// A key that the site tells.
     Text(&'f str),
+    /// A text as it is to stand there.
+    Raw(&'f [u8]),
+    /// A number.
+    Number(u64),
+    /// A mask.
+    Hex(u64),
 }
 
 /// The names of a header's columns.
-pub(super) fn header(out: &mut Vec<u8>, format: Format, columns: &[String]) {
-    for name in FIXED {
+pub(super) fn header(out: &mut Vec<u8>, format: Format, columns: &Columns) {
+    for name in FIXED.iter().chain(columns.events) {
         out.extend_from_slice(name.as_bytes());
         out.push(separator(format));
     }
-    for name in columns {
-        // A map may have a column `block` of its own.
-        let taken = FIXED.contains(&name.as_str()) || name == LAST;
-        put_text(out, format, &if taken { format!("record.{name}") } else { name.clone() });
+    for name in &columns.own {
+        put_text(out, format, &columns.shown(name));
         out.push(separator(format));
     }
     out.extend_from_slice(LAST.as_bytes());
@@ -53,25 +61,29 @@ pub(super) struct Lines {
     warps: u64,
     before: Vec<u8>,
     after: Vec<u8>,
-    /// For each column of the output, which of the frame's it is.
+    /// The columns of streams: in JSON their keys, with comma, quotes and colon.
+    events: Vec<String>,
+    /// For each further column of the output, which of the frame's it is.
     places: Vec<Option<usize>>,
     /// For each column of the frame, its key in JSON, with quotes and colon.
     keys: Vec<String>,
+    sites: Arc<Sites>,
 }
 
 impl Lines {
-    /// `columns` are those of the output, `own` those that this data has.
+    /// For a data frame of `store`, which is the origin's.
     pub(super) fn new(
         format: Format,
-        columns: &[String],
-        own: &[String],
-        process: &str,
-        launch: Option<&Launch>,
+        columns: &Columns,
         store: Store<'_>,
+        origin: &Origin<'_>,
         names: &Names,
+        sites: Arc<Sites>,
     ) -> Lines {
+        let launch = origin.launch.as_ref();
         let (number, name) = (launch.map(|launch| launch.number.to_string()), store.name());
-        let fixed = [Some(process), number.as_deref(), Some(&names.mangled), Some(&name)];
+        let fixed =
+            [Some(origin.source.process.as_str()), number.as_deref(), Some(&names.mangled), Some(&name)];
         let (mut before, mut after) = (Vec::new(), Vec::new());
         if format == Format::Json {
             before.push(b'{');
@@ -103,6 +115,7 @@ impl Lines {
         end_line(&mut after, format);
         let block = launch.map_or([1; 3], |launch| launch.block);
         let threads = block.iter().fold(1, |n: u64, &d| n.saturating_mul(u64::from(d))).max(1);
+        let own = own_columns(store);
         let key = |(i, name): (usize, &String)| {
             format!("{}{}:", if i == 0 { "" } else { "," }, nt_diag::json_escape(name))
         };
@@ -113,13 +126,42 @@ impl Lines {
             warps: threads.div_ceil(32),
             before,
             after,
-            places: columns.iter().map(|name| own.iter().position(|column| column == name)).collect(),
+            events: columns.events.iter().map(|name| format!(",\"{name}\":")).collect(),
+            places: columns.own.iter().map(|name| own.iter().position(|column| column == name)).collect(),
             keys: own.iter().enumerate().map(key).collect(),
+            sites,
         }
+    }
+
+    /// How many columns the data frame has.
+    pub(super) fn own(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// What lines say of the kernel's sites.
+    pub(super) fn sites(&self) -> &Sites {
+        &self.sites
+    }
+
+    /// The number of a lane of a warp among the threads of the launch.
+    pub(super) fn thread(&self, warp: u64, lane: u32) -> u64 {
+        let (block, warp) = (warp / self.warps, warp % self.warps);
+        block.wrapping_mul(self.threads).wrapping_add(warp * 32 + u64::from(lane))
     }
 
     /// Appends the line of one unit, whose column `n` is `field(n)`.
     pub(super) fn put<'f>(&self, out: &mut Vec<u8>, unit: u64, field: impl Fn(usize) -> Option<Field<'f>>) {
+        self.put_event(out, unit, |_| None, field);
+    }
+
+    /// The same, with the columns that streams have.
+    pub(super) fn put_event<'f>(
+        &self,
+        out: &mut Vec<u8>,
+        unit: u64,
+        event: impl Fn(usize) -> Option<Field<'f>>,
+        field: impl Fn(usize) -> Option<Field<'f>>,
+    ) {
         let (block, warp) = self.place(unit);
         out.extend_from_slice(&self.before);
         put_number(out, unit);
@@ -128,6 +170,12 @@ impl Lines {
                 if let Some(number) = number {
                     out.extend_from_slice(key);
                     put_number(out, number);
+                }
+            }
+            for (n, key) in self.events.iter().enumerate() {
+                if let Some(field) = event(n) {
+                    out.extend_from_slice(key.as_bytes());
+                    self.put_field(out, Some(field));
                 }
             }
             out.extend_from_slice(b",\"record\":{");
@@ -143,6 +191,10 @@ impl Lines {
                     None => put_nothing(out, self.format),
                 }
             }
+            for n in 0..self.events.len() {
+                out.push(separator(self.format));
+                self.put_field(out, event(n));
+            }
             for place in &self.places {
                 out.push(separator(self.format));
                 self.put_field(out, place.and_then(&field));
@@ -154,9 +206,54 @@ impl Lines {
     fn put_field(&self, out: &mut Vec<u8>, field: Option<Field<'_>>) {
         match field {
             Some(Field::Value(value)) => put_value(out, self.format, value),
+            Some(Field::Spread(spread)) => self.put_spread(out, spread),
             Some(Field::Text(text)) => put_text(out, self.format, text),
+            Some(Field::Raw(text)) => out.extend_from_slice(text),
+            Some(Field::Number(number)) => put_number(out, number),
+            Some(Field::Hex(number)) => put_hex(out, self.format, number),
             None if self.format == Format::Json => out.extend_from_slice(b"null"),
             None => put_nothing(out, self.format),
+        }
+    }
+
+    /// `4`, `0x7f00+4`, `1,5,2`; in JSON `4`, `{"first":…,"step":4}`, `[1,5,2]`.
+    fn put_spread(&self, out: &mut Vec<u8>, spread: Spread<'_>) {
+        let json = self.format == Format::Json;
+        match spread.told() {
+            Told::One(value) => put_value(out, self.format, value),
+            Told::Line(first, step) => {
+                if json {
+                    out.extend_from_slice(b"{\"first\":");
+                }
+                put_value(out, self.format, first);
+                out.extend_from_slice(if json {
+                    b",\"step\":"
+                } else if step < 0 {
+                    b""
+                } else {
+                    b"+"
+                });
+                put_value(out, self.format, Value::Signed(step));
+                if json {
+                    out.push(b'}');
+                }
+            }
+            Told::List => {
+                // Commas separate fields in CSV.
+                let (open, close) = match self.format {
+                    Format::Json => (&b"["[..], &b"]"[..]),
+                    Format::Csv => (&b"\""[..], &b"\""[..]),
+                    Format::Tsv => (&b""[..], &b""[..]),
+                };
+                out.extend_from_slice(open);
+                for (i, value) in spread.values().enumerate() {
+                    if i > 0 {
+                        out.push(b',');
+                    }
+                    put_value(out, self.format, value);
+                }
+                out.extend_from_slice(close);
+            }
         }
     }
 

@@ -1,21 +1,22 @@
 //! The report's text. Every number is stated with its unit and what it is a number of.
 
 use super::blocks::{Measures, Slots, Spread};
+use super::events::Events;
 use super::{Group, Kind, OneLaunch};
-use crate::names::Names;
+use crate::names::{Names, place};
 use nt_trace::Distribution;
 use nt_trace::ntm::{Kernel, Map, Resources, Type};
 use nt_wire::frame::Launch;
 use std::fmt::Write;
 
-/// The whole report.
-pub(crate) fn report(groups: &[Group]) -> String {
+/// The whole report; of sites, as many rows a group.
+pub(crate) fn report(groups: &[Group], rows: usize) -> String {
     let mut out = String::new();
     for group in groups {
         if !out.is_empty() {
             out.push('\n');
         }
-        one(&mut out, group);
+        one(&mut out, group, rows);
     }
     compare(&mut out, groups);
     out
@@ -26,7 +27,7 @@ fn item(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "  {name:<12}{text}");
 }
 
-fn one(out: &mut String, group: &Group) {
+fn one(out: &mut String, group: &Group, rows: usize) {
     let names = Names::of(&group.kernel.name);
     let _ = writeln!(out, "kernel {}", names.mangled);
     if names.demangled != names.mangled {
@@ -53,6 +54,7 @@ fn one(out: &mut String, group: &Group) {
     }
     match &group.kind {
         Kind::Blocks(_, launches) => blocks(out, group, launches),
+        Kind::Events(all) => events(out, group, all, rows),
         Kind::Columns(columns) => spread(out, group, map, columns),
     }
 }
@@ -257,11 +259,61 @@ fn spread(out: &mut String, group: &Group, map: &Map, columns: &[Distribution]) 
     }
 }
 
+/// Streams: how many events, how many were lost, and which sites they come from, those with most first.
+fn events(out: &mut String, group: &Group, events: &Events, most: usize) {
+    let Events { stored, dropped, torn, .. } = *events;
+    item(out, "launches", format_args!("{}", group.launches.len()));
+    item(out, "events", format_args!("{} taken: {stored} stored, {dropped} dropped", stored + dropped));
+    for loss in events.losses.iter().take(3) {
+        let named: Vec<String> = loss.most.iter().map(|(warp, count)| format!("{warp} ({count})")).collect();
+        let more = if loss.warps > named.len() as u64 { ", …" } else { "" };
+        item(
+            out,
+            "",
+            format_args!(
+                "launch {}: {} dropped, by {} warps: {}{more}",
+                loss.launch,
+                loss.dropped,
+                loss.warps,
+                named.join(", ")
+            ),
+        );
+    }
+    if let Some(more @ 1..) = events.losses.len().checked_sub(3) {
+        item(out, "", format_args!("and {more} launches more that have dropped some"));
+    }
+    if torn > 0 {
+        item(out, "", format_args!("{torn} chunks hold what no event is, and are read up to there"));
+    }
+    let known = group.kernel.probed().map_or(&[][..], |kernel| &kernel.sites);
+    let mut sites: Vec<_> = events.sites.iter().collect();
+    sites.sort_by_key(|&(&site, sum)| (std::cmp::Reverse(sum.events), site));
+    if sites.iter().all(|(site, _)| site.is_none()) {
+        return;
+    }
+    let mut rows = vec![["where", "op", "events", "lanes", "lanes an event"].map(str::to_owned)];
+    for (site, sum) in sites.iter().take(most) {
+        let site = site.and_then(|site| known.get(site));
+        let lanes = |text: String| if sum.lanes > 0 { text } else { "-".to_owned() };
+        rows.push([
+            site.map_or_else(|| "(unknown)".to_owned(), place),
+            site.map_or_else(|| "-".to_owned(), |site| site.opcode.clone()),
+            sum.events.to_string(),
+            lanes(sum.lanes.to_string()),
+            lanes(short(sum.lanes as f64 / sum.events as f64)),
+        ]);
+    }
+    table(out, &rows, "  ", 2);
+    if let Some(more @ 1..) = sites.len().checked_sub(most) {
+        item(out, "", format_args!("and {more} sites more"));
+    }
+}
+
 /// All kernels with lifetimes beside each other.
 fn compare(out: &mut String, groups: &[Group]) {
     let of_blocks = groups.iter().filter_map(|group| match &group.kind {
         Kind::Blocks(_, launches) => Some((group, launches.as_slice())),
-        Kind::Columns(_) => None,
+        Kind::Events(_) | Kind::Columns(_) => None,
     });
     let lines: Vec<(&Group, &[Measures])> = of_blocks.collect();
     if lines.is_empty() {

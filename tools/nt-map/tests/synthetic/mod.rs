@@ -2,9 +2,11 @@
 
 #![allow(dead_code, unreachable_pub, reason = "a module of several tests, each of which takes a part of it")]
 
+pub mod accesses;
+
 use nt_trace::ntm::{
     Column, Context, Field, Func, Kernel, Key, KeyKind, Limits, Manifest, Map, Presence, Probe, Resources,
-    SCHEMA, Source, Table, Type, Unit,
+    SCHEMA, Site, Source, Table, Type, Unit,
 };
 use nt_trace::ntt::FileWriter;
 use nt_wire::frame::{self, Body, Data, End, Launch, Start};
@@ -168,6 +170,15 @@ impl Trace {
         self.kernel_of(name, &manifest(name, probe, Vec::new(), tables))
     }
 
+    /// A kernel with streams, whose codes name these sites.
+    pub fn traced(&mut self, name: &str, probe: &str, maps: Vec<Map>, sites: &[Site]) -> u32 {
+        let mut manifest = manifest(name, probe, maps, Vec::new());
+        for kernel in &mut manifest.kernels {
+            kernel.sites = sites.to_vec();
+        }
+        self.kernel_of(name, &manifest)
+    }
+
     fn kernel_of(&mut self, name: &str, manifest: &Manifest) -> u32 {
         let entry = manifest.entry(name).expect("the kernel is in it");
         let id = self.kernels;
@@ -179,7 +190,7 @@ impl Trace {
     /// A launch on 4 SMs of 2 GHz, complete after 10 µs; its number comes back.
     pub fn launch(&mut self, kernel: u32, grid: [u32; 3], block: [u32; 3]) -> u64 {
         let number = self.launches;
-        self.launch_as(Launch {
+        self.launch_as(&Launch {
             number,
             kernel,
             grid,
@@ -193,10 +204,10 @@ impl Trace {
         number
     }
 
-    pub fn launch_as(&mut self, launch: Launch) {
+    pub fn launch_as(&mut self, launch: &Launch) {
         self.launches += 1;
         self.of.insert(launch.number, launch.kernel);
-        self.frame(&launch);
+        self.frame(launch);
     }
 
     /// The records of one map of one launch, room rounded up to 16 units.
@@ -209,6 +220,14 @@ impl Trace {
     pub fn data_as(&mut self, fixed: Data, data: &[u8]) {
         let bytes = self.writer.data(&Data { bytes: data.len() as u64, ..fixed }, data);
         self.bytes.extend(bytes);
+    }
+
+    /// A stream of one launch, in parts.
+    pub fn stream(&mut self, launch: u64, map: u32, parts: &[Vec<u8>]) {
+        let kernel = *self.of.get(&launch).unwrap_or(&0);
+        for part in parts {
+            self.data_as(Data { launch, map, kernel, ..Data::default() }, part);
+        }
     }
 
     /// The cells of one table of one launch, a word each, room rounded up to 16 units.

@@ -1,0 +1,138 @@
+//! The lines of a stream's events.
+//!
+//! A field with a value a lane is one column all the same. Where no `--lanes` asks for a line a lane, it shows what all
+//! lanes have, the leader's value and what is added a lane, or all values in the order of the lanes:
+//!
+//! ```text
+//! 4     0x7f0000001000+4     0x7f0000001000,0x7f0000002040,0x7f0000000000
+//! ```
+
+use super::lines::{Field, Lines};
+use crate::cli::Format;
+use crate::text::put_text;
+use nt_trace::ntt::{KnownKernel, Piece, Reader, StreamEvent, Value};
+
+/// What lines say of a kernel's sites, ready to be copied.
+pub(super) struct Sites(Vec<[Vec<u8>; 2]>);
+
+impl Sites {
+    /// Of all sites of the kernel.
+    pub(super) fn of(kernel: &KnownKernel, format: Format) -> Sites {
+        let sites = kernel.probed().map_or(&[][..], |kernel| &kernel.sites);
+        let text = |text: &str| {
+            let mut out = Vec::new();
+            put_text(&mut out, format, if text.is_empty() { "-" } else { text });
+            out
+        };
+        Sites(sites.iter().map(|site| [text(&site.opcode), text(&crate::names::place(site))]).collect())
+    }
+
+    fn get(&self, site: Option<usize>) -> Option<&[Vec<u8>; 2]> {
+        self.0.get(site?)
+    }
+}
+
+/// The values of one column in the lanes of an event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spread<'r> {
+    pub(super) reader: &'r Reader,
+    pub(super) column: usize,
+    pub(super) mask: u32,
+    pub(super) bits: &'r [u64; 32],
+}
+
+/// Appends the lines of a piece.
+pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool, out: &mut Vec<u8>) {
+    // A column each; those that have one value for all lanes leave theirs alone.
+    let mut spread: Vec<[u64; 32]> = vec![[0; 32]; lines.own()];
+    for event in reader.events(piece) {
+        for (column, bits) in spread.iter_mut().enumerate() {
+            event.put_lanes(column, bits);
+        }
+        if lanes && event.mask() != 0 {
+            put_lanes(lines, reader, &event, &spread, out);
+            continue;
+        }
+        let site = lines.sites().get(event.site());
+        let common = |column: usize| match (column, lanes) {
+            (0, _) => Some(Field::Number(event.lane().into())),
+            (1, false) | (2, true) => Some(Field::Number(event.sequence())),
+            (2, false) => (event.mask() != 0).then_some(Field::Hex(event.mask().into())),
+            // No thread stands for all that came here.
+            (1, true) => None,
+            (n, _) => site.and_then(|site| site.get(n - 3)).map(|text| Field::Raw(text)),
+        };
+        let own = |column: usize| match event.value(column) {
+            Some(value) => Some(Field::Value(value)),
+            None => spread
+                .get(column)
+                .map(|bits| Field::Spread(Spread { reader, column, mask: event.mask(), bits })),
+        };
+        lines.put_event(out, event.warp(), common, own);
+    }
+}
+
+fn put_lanes(
+    lines: &Lines,
+    reader: &Reader,
+    event: &StreamEvent<'_, '_>,
+    spread: &[[u64; 32]],
+    out: &mut Vec<u8>,
+) {
+    let site = lines.sites().get(event.site());
+    let values: Vec<Option<Value>> = (0..spread.len()).map(|column| event.value(column)).collect();
+    for lane in event.lanes() {
+        let common = |column: usize| match column {
+            0 => Some(Field::Number(lane.into())),
+            1 => Some(Field::Number(lines.thread(event.warp(), lane))),
+            2 => Some(Field::Number(event.sequence())),
+            n => site.and_then(|site| site.get(n - 3)).map(|text| Field::Raw(text)),
+        };
+        let own = |column: usize| {
+            let value = values.get(column)?;
+            Some(Field::Value(value.unwrap_or_else(|| reader.typed(column, spread[column][lane as usize]))))
+        };
+        lines.put_event(out, event.warp(), common, own);
+    }
+}
+
+/// How the values of lanes are told in one column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Told {
+    /// All have this one.
+    One(Value),
+    /// The leader's, and what is added from a lane to the next; of integers and addresses.
+    Line(Value, i64),
+    /// No shorter way than all of them.
+    List,
+}
+
+impl Spread<'_> {
+    /// The values, ascending by lane.
+    pub(super) fn values(&self) -> impl Iterator<Item = Value> + '_ {
+        let lanes = (0..32usize).filter(|lane| self.mask >> lane & 1 == 1);
+        lanes.map(|lane| self.reader.typed(self.column, self.bits[lane]))
+    }
+
+    /// The shortest way to tell them: the same for the same values, however the device has stored them.
+    pub(super) fn told(&self) -> Told {
+        let leader = self.mask.trailing_zeros() as usize % 32;
+        let rest = self.mask & self.mask.wrapping_sub(1);
+        let first = self.bits[leader];
+        let value = self.reader.typed(self.column, first);
+        let others = || (leader + 1..32).filter(|lane| rest >> lane & 1 == 1);
+        if others().all(|lane| self.bits[lane] == first) {
+            return Told::One(value);
+        }
+        let next = rest.trailing_zeros() as usize % 32;
+        let (rise, run) = (self.bits[next].wrapping_sub(first) as i64, next as i64 - leader as i64);
+        if run <= 0 || rise % run != 0 || value.to_integer().is_none() {
+            return Told::List;
+        }
+        let step = rise / run;
+        let on_line = |lane: usize| {
+            self.bits[lane] == first.wrapping_add((lane as i64 - leader as i64).wrapping_mul(step) as u64)
+        };
+        if others().all(on_line) { Told::Line(value, step) } else { Told::List }
+    }
+}
