@@ -15,6 +15,7 @@
 use crate::Refused;
 use crate::instructions::{Size, known_bytes};
 use crate::sites::{Found, Match};
+use crate::streams::{Event, Turn};
 use nt_diag::Diagnostic;
 use nt_ir::close::{CloseErrorKind, Fact, Facts};
 use nt_ir::program::{BinaryOp, Inst, Op, Part, Probe, Program, StateId, TableId, Type, Value, ValueId};
@@ -29,6 +30,8 @@ pub(crate) struct Site<'p> {
     pub(crate) found: Found,
     /// In program order.
     pub(crate) bodies: Vec<Body<'p>>,
+    /// How it elects the lane that saves events.
+    pub(crate) turn: Turn,
 }
 
 /// A probe, closed over a site.
@@ -41,6 +44,8 @@ pub(crate) struct Body<'p> {
     pub(crate) within: Option<(ValueId, Vec<Space>)>,
     /// The cell of each table that it adds to.
     pub(crate) cells: Vec<(TableId, u32)>,
+    /// What it saves to streams.
+    pub(crate) events: Vec<Event>,
     /// Does it run because of the instruction, and not because the kernel begins or ends?
     pub(crate) of_instruction: bool,
     /// Which of the site's matches it is of.
@@ -79,7 +84,7 @@ impl<'a> Closer<'a> {
     pub(crate) fn run(&self, found: Vec<Found>) -> Result<Vec<Site<'a>>, Refused> {
         let mut sites = Vec::with_capacity(found.len());
         for (number, found) in (0..).zip(found) {
-            let mut site = Site { found, bodies: Vec::new() };
+            let mut site = Site { found, bodies: Vec::new(), turn: Turn::Alone };
             for (of, one) in site.found.probes.iter().enumerate() {
                 let Some(probe) = self.program.probes.get(one.probe) else { continue };
                 let code = match asks(probe) {
@@ -88,7 +93,14 @@ impl<'a> Closer<'a> {
                 };
                 let Some(code) = code else { continue };
                 let of_instruction = one.of_instruction;
-                site.bodies.push(Body { code, within: None, cells: Vec::new(), of_instruction, of });
+                site.bodies.push(Body {
+                    code,
+                    within: None,
+                    cells: Vec::new(),
+                    events: Vec::new(),
+                    of_instruction,
+                    of,
+                });
             }
             sites.push(site);
         }
@@ -167,9 +179,6 @@ impl<'a> Closer<'a> {
                         "the probe asks for `{0}`, which there is none of here; `if has({0})` would leave it out",
                         error.name
                     ),
-                    CloseErrorKind::Type(found) => {
-                        format!("`{}` is of type {} here", error.name, found.word())
-                    }
                     CloseErrorKind::Varying => {
                         format!("`{}` differs from lane to lane here, and the probe runs per warp", error.name)
                     }

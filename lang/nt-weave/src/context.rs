@@ -80,9 +80,11 @@ impl Fill {
     /// The map or table that it is of.
     fn map(self) -> Option<u32> {
         match self {
-            Fill::Base(map) | Fill::Capacity(map) | Fill::Cursor(map) | Fill::Drops(map) | Fill::Units(map) => {
-                Some(map)
-            }
+            Fill::Base(map)
+            | Fill::Capacity(map)
+            | Fill::Cursor(map)
+            | Fill::Drops(map)
+            | Fill::Units(map) => Some(map),
             Fill::Zero | Fill::Launch => None,
         }
     }

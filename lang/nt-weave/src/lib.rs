@@ -26,6 +26,7 @@ mod place;
 mod plan;
 mod prune;
 mod sites;
+mod streams;
 mod tables;
 
 use nt_diag::Diagnostic;
@@ -37,8 +38,8 @@ use nt_ptx::syntax::Module;
 use nt_ptx::version::Pair;
 use nt_ptx::{Edits, ModuleInfo};
 
-pub use codes::{Code, Form};
 pub use choose::unwoven;
+pub use codes::{Code, Form};
 pub use context::{Fill, Slot};
 pub use nt_affine::{Linear, Term};
 pub use nt_ir::glob_matches;
@@ -215,7 +216,7 @@ pub fn weave_with(
             edits.extend(spans.edits);
             needs.add(&plan.needs);
             let sites = sites::describe(module, plan.sites.iter().map(|site| &site.found), &spans.numbers);
-            let kernel = plan.into_kernel(module, probe, function, sites);
+            let kernel = plan.into_kernel(module, probe, function, sites, &spans.numbers);
             Ok(Some(WovenKernel { constants, ..kernel }))
         };
         let done: Result<Option<WovenKernel>, Refused> = one();

@@ -16,6 +16,7 @@ use crate::bodies::Site;
 use crate::emit;
 use crate::plan::{Keep, Plan};
 use crate::sites::{Kind, entry};
+use crate::streams::Turn;
 use nt_diag::Diagnostic;
 use nt_ir::Prepared;
 use nt_ptx::syntax::Module;
@@ -42,13 +43,13 @@ pub(crate) fn run(
 ) -> Result<Spans, Refused> {
     let sites = &plan.sites;
     let mut spans = Spans { edits: Edits::new(), numbers: Vec::with_capacity(sites.len()), next: first };
-    let has_states = plan.states.contains(&Keep::Register);
+    let has_states = plan.states.contains(&Keep::Register) || !plan.streams.list.is_empty();
     if has_states
         && sites.first().is_none_or(|site| site.found.kind != Kind::Entry)
         && let Some(found) = entry(module, info, function)
     {
         // States must be set before anything runs, though no probe does.
-        spans.place(module, probe, plan, function, &Site { found, bodies: Vec::new() })?;
+        spans.place(module, probe, plan, function, &Site { found, bodies: Vec::new(), turn: Turn::Alone })?;
     }
     for (index, site) in sites.iter().enumerate() {
         let number = spans.place(module, probe, plan, function, site)?;

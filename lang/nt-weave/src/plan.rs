@@ -16,15 +16,15 @@ use crate::bounds::Bounds;
 use crate::context::{Context, Fill};
 use crate::emit::{SPECIAL_REGISTERS, adds_up_lanes, live};
 use crate::pins::Pins;
-use crate::{Parameter, Raised, UsedMap, UsedTable, WovenKernel, bounds, sites, tables};
+use crate::streams::Streams;
+use crate::{Parameter, Raised, UsedMap, UsedStream, UsedTable, WovenKernel, bounds, sites, streams, tables};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::Prepared;
 use nt_ir::launch::Conditions;
-use nt_ir::program::{Builtin, Inst, Op, Program, Unit};
+use nt_ir::program::{Builtin, Inst, MapId, Op, Program, Unit};
 use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Version};
 use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
 use nt_ptx::{Edits, ModuleInfo, TokenKind, identifiers_with_prefix};
-use std::cell::Cell;
 
 /// What is decided about a kernel before any text is made.
 pub(crate) struct Plan<'a> {
@@ -44,11 +44,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) maps: Vec<usize>,
     /// The tables, which [`Fill`] counts on behind the maps.
     pub(crate) tables: Vec<UsedTable>,
+    /// The streams among the maps.
+    pub(crate) streams: Streams,
     /// The block's size in threads, where `.reqntid` fixes it.
     pub(crate) block: Option<[u32; 3]>,
-    /// What may be relied on of the shape of launches, and what of it spans do rely on, which is known when all are made.
-    pub(crate) assume: Conditions,
-    pub(crate) relied: Cell<Conditions>,
     /// Does the target have `redux.sync`?
     pub(crate) redux: bool,
     /// Least version and target.
@@ -147,6 +146,8 @@ pub(crate) fn run<'a>(
         return Err(Box::new(Diagnostic::error("no-kernel", Span::at(0), "no such kernel")));
     };
     let tables = tables::number(closer, &mut sites)?;
+    let kernel = streams::Kernel { module, info, probe, function, assume };
+    let streams = streams::plan(kernel, closer, &mut sites)?;
     let maps = used_maps(&sites);
     let uses = uses(&sites, &states);
     let context = Context::lay_out(
@@ -179,22 +180,7 @@ pub(crate) fn run<'a>(
     check_shadows(module, entry)?;
     let block = required_block(module, entry);
     let bounds = bounds::run(module, info, program, function, &sites);
-    let relied = Cell::default();
-    Ok(Plan {
-        prefix,
-        pins,
-        states,
-        bounds,
-        sites,
-        context,
-        maps,
-        tables,
-        block,
-        assume,
-        relied,
-        redux,
-        needs,
-    })
+    Ok(Plan { prefix, pins, states, bounds, sites, context, maps, tables, streams, block, redux, needs })
 }
 
 /// How each state is kept: registers only for those that are both assigned and read here.
@@ -444,6 +430,7 @@ impl Plan<'_> {
         probe: &Prepared,
         function: usize,
         sites: Vec<sites::Site>,
+        numbers: &[(usize, u32)],
     ) -> WovenKernel {
         let params = module.functions.get(function).map_or(&[][..], |entry| &entry.params);
         let used = |&map: &usize| {
@@ -454,7 +441,10 @@ impl Plan<'_> {
                 unit: declared.unit,
                 fields: declared.fields.clone(),
                 layout: layout.clone(),
-                stream: None,
+                stream: self.streams.of(MapId(map as u32)).map(|stream| UsedStream {
+                    chunk: stream.chunk,
+                    codes: stream.codes.clone().with_sites(numbers),
+                }),
             })
         };
         WovenKernel {
@@ -469,18 +459,9 @@ impl Plan<'_> {
             constants: Vec::new(),
             sites,
             limits: probe.program.limits.iter().chain(&self.bounds.limits).copied().collect(),
-            assumes: self.relied.get(),
+            assumes: self.streams.assumes,
             minimum_version: self.needs.version.max(module.version.map_or((0, 0), Version::pair)),
         }
-    }
-
-    /// May `condition` be relied on? If so it is from here on.
-    pub(crate) fn relies_on(&self, condition: Conditions) -> bool {
-        let may = self.assume.contains(condition);
-        if may {
-            self.relied.set(self.relied.get().union(condition));
-        }
-        may
     }
 
     /// The place of a word in the context block.

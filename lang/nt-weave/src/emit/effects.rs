@@ -9,14 +9,13 @@
 //!     …                                       saves and sums
 //! ```
 //!
-//! Lanes that do nothing jump over what saves need. Sums alone stand under a predicate instead. In the middle of a kernel a
-//! branch would make the warp meet again. At its end, behind a branch, addresses would be computed when all else is done;
-//! without one ptxas puts that between the kernel's loads and what waits for them (gmem_bytes on an H200: 1.014 instead of
-//! 1.019 of the kernels' time, for 0.6 registers).
+//! Lanes that do nothing jump over what saves need. A sum alone, in the middle of a kernel, stands under a predicate
+//! instead: it is one instruction, and a branch there would make the warp meet again.
 
 use super::add::{self, Add};
 use super::operand::{Class, Operand};
 use super::save::Save;
+use super::stream::Event;
 use super::{Refusal, Span, When};
 use crate::context::Fill;
 use crate::sites::Kind;
@@ -27,6 +26,7 @@ use nt_ir::program::{Key, Op, Unit, ValueId};
 pub(super) enum Effect<'a> {
     Save(Save<'a>),
     Add(Add<'a>),
+    Event(Event<'a>),
 }
 
 /// Effects of the same lanes, at the same index.
@@ -41,6 +41,16 @@ struct Region<'a> {
     /// `None` where the election has seen to it.
     guard: Option<ValueId>,
     effects: Vec<Effect<'a>>,
+}
+
+impl Region<'_> {
+    fn is_of_events(&self) -> bool {
+        self.effects.iter().any(|effect| matches!(effect, Effect::Event(_)))
+    }
+
+    fn has_short_events(&self) -> bool {
+        self.effects.iter().any(|effect| matches!(effect, Effect::Event(event) if !event.planned.is_long()))
+    }
 }
 
 /// Which lanes have an effect.
@@ -60,6 +70,11 @@ impl<'a> Span<'a> {
         // part would elect a lane of its own.
         for region in &mut regions {
             match region.lanes {
+                Lanes::Of(_) if region.is_of_events() => {
+                    if region.has_short_events() {
+                        self.group(region.predicate)?;
+                    }
+                }
                 Lanes::Of(unit) => {
                     self.elected(unit, region.predicate)?;
                 }
@@ -72,7 +87,7 @@ impl<'a> Span<'a> {
         let count = regions.len();
         if 1 < count {
             // What is computed behind one branch is not there behind the next.
-            for region in &regions {
+            for region in regions.iter().filter(|region| !region.is_of_events()) {
                 self.index_of(region.at);
             }
         }
@@ -80,9 +95,13 @@ impl<'a> Span<'a> {
         for (number, region) in regions.into_iter().enumerate() {
             let last = number + 1 == count;
             let skip = if last { end } else { self.label() };
-            let used = match self.is_predicated(&region) {
-                true => self.predicated_region(&region)?,
-                false => self.region(&region, skip)?,
+            let used = if region.is_of_events() {
+                self.events(&region)?;
+                false
+            } else if self.is_predicated(&region) {
+                self.predicated_region(&region)?
+            } else {
+                self.region(&region, skip)?
             };
             if last {
                 end_is_used |= used;
@@ -101,14 +120,20 @@ impl<'a> Span<'a> {
         let mut regions: Vec<Region<'a>> = Vec::new();
         let program = &self.probe.program;
         for (p, &probe) in self.probes.iter().enumerate() {
-            for inst in &probe.code {
+            for (number, inst) in probe.code.iter().enumerate() {
                 let mut guard = inst.guard;
-                let (effect, at, lanes) = match &inst.op {
-                    Op::Save { map, values } => {
+                let events = self.site.bodies.get(p).map_or(&[][..], |body| &body.events);
+                let planned = events.iter().find(|event| event.inst == number);
+                let (effect, at, lanes) = match (&inst.op, planned) {
+                    (Op::Save { map, values }, Some(planned)) => {
+                        let event = Event { probe: p, map: *map, values, planned };
+                        (Effect::Event(event), None, Lanes::Of(Unit::Warp))
+                    }
+                    (Op::Save { map, values }, None) => {
                         let unit = program.maps.get(map.0 as usize).map_or(probe.unit, |map| map.unit);
                         (Effect::Save(Save { probe: p, map: *map, values }), Some(unit), Lanes::Of(unit))
                     }
-                    Op::Aggregate { table, value } => {
+                    (Op::Aggregate { table, value }, _) => {
                         let keys = program.tables.get(table.0 as usize).map_or(&[][..], |table| &table.keys);
                         let at = keys.iter().find_map(|key| match key {
                             Key::Unit(unit) => Some(*unit),
@@ -134,6 +159,7 @@ impl<'a> Span<'a> {
                     Some(last)
                         if (last.lanes, last.at, last.predicate, last.guard)
                             == (lanes, at, predicate, guard)
+                            && last.is_of_events() == matches!(effect, Effect::Event(_))
                             && (guard.is_none() || last.probe == p) =>
                     {
                         last.effects.push(effect);
@@ -160,10 +186,10 @@ impl<'a> Span<'a> {
         Ok(())
     }
 
-    /// Is it sums alone, in the middle of a kernel or added up already?
+    /// Is it sums alone, in the middle of a kernel?
     fn is_predicated(&self, region: &Region<'_>) -> bool {
-        let inside = matches!(self.site.found.kind, Kind::Instruction(_));
-        (inside || matches!(region.lanes, Lanes::Together(_)))
+        matches!(self.site.found.kind, Kind::Instruction(_))
+            && matches!(region.lanes, Lanes::Of(_))
             && region.effects.iter().all(|effect| matches!(effect, Effect::Add(_)))
     }
 
@@ -200,6 +226,8 @@ impl<'a> Span<'a> {
                     let (address, cell) = self.cell_address(add, index)?;
                     self.add(add, address, cell, "")?;
                 }
+                // Regions are of events or of none.
+                Effect::Event(_) => {}
             }
         }
         self.leave(mark);
@@ -236,10 +264,29 @@ impl<'a> Span<'a> {
         Ok(false)
     }
 
+    /// Events, each under a predicate but for what makes room.
+    fn events(&mut self, region: &Region<'a>) -> Result<(), Refusal> {
+        let guard = match self.when(region.probe, region.guard)? {
+            When::Never => return Ok(()),
+            When::Always => None,
+            When::If(guard) => Some(guard),
+        };
+        for &effect in &region.effects {
+            let Effect::Event(event) = effect else { continue };
+            if event.planned.is_long() {
+                self.forget_election();
+            }
+            let group = self.group(region.predicate)?;
+            self.event(event, group, guard)?;
+        }
+        Ok(())
+    }
+
     /// How the context counts the map or table.
     fn number(&self, effect: Effect<'a>) -> Result<u32, Refusal> {
         match effect {
             Effect::Save(save) => self.map_number(save.map),
+            Effect::Event(event) => self.map_number(event.map),
             Effect::Add(add) => self.cell(add.probe, add.table).map(|(number, ..)| number),
         }
     }

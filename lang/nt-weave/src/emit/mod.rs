@@ -24,11 +24,13 @@ mod divide;
 mod effects;
 mod index;
 mod instruction;
+mod lanes;
 pub(crate) mod live;
 mod operand;
 mod ops;
 mod save;
 mod states;
+mod stream;
 
 use crate::bodies::Site;
 use crate::plan::{Keep, Plan};
@@ -107,6 +109,8 @@ pub(crate) fn run(
     span.read_clocks();
     span.find_spaces()?;
     span.initialise_states();
+    span.initialise_streams()?;
+    span.share_election();
     span.run_states()?;
     span.effects(end, guarded)?;
     span.finish()
@@ -133,7 +137,8 @@ impl<'a> Span<'a> {
     /// Scope, declarations and code in one.
     fn finish(self) -> Result<String, Refusal> {
         let statements = self.text.bytes().filter(|&byte| byte == b';').count();
-        let states = self.plan.states.iter().filter(|keep| **keep == Keep::Register).count();
+        let states = self.plan.states.iter().filter(|keep| **keep == Keep::Register).count()
+            + self.plan.streams.list.len();
         let registers = self.counts.iter().sum::<u32>() as usize + states;
         if MOST_STATEMENTS < statements || MOST_REGISTERS < registers {
             return Err(format!(
@@ -149,6 +154,9 @@ impl<'a> Span<'a> {
                     let _ = write!(out, ".reg {ty} %{prefix}s_{}; ", state.name);
                 }
             }
+        }
+        if self.site.found.kind == Kind::Entry {
+            out.push_str(&self.stream_registers());
         }
         if self.text.is_empty() {
             return Ok(out.trim_end().to_owned());

@@ -59,6 +59,17 @@ impl Class {
     }
 }
 
+/// What streams keep at function level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Own<'a> {
+    /// `%nt_c_dmat`: the next slot of this lane in the stream of that name.
+    Cursor(&'a str),
+    /// `%nt_mask`: the lanes that came to a run of sites together.
+    Mask,
+    /// `%nt_lead`: is this the lane that leads them?
+    Lead,
+}
+
 /// An operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand<'a> {
@@ -66,6 +77,8 @@ pub(crate) enum Operand<'a> {
     Temp { prefix: &'a str, class: Class, number: u32 },
     /// `%nt_s_start`: no temporary is called so.
     State { prefix: &'a str, name: &'a str, class: Class },
+    /// A register of the weaver's own at function level; no temporary and no state is called so.
+    Own { prefix: &'a str, own: Own<'a> },
     /// A register or variable of the program that the instruction at the site reads.
     Program { name: &'a str },
     /// A constant of a type, extended to 64 bits by its sign.
@@ -95,6 +108,9 @@ impl fmt::Display for Operand<'_> {
         match *self {
             Operand::Temp { prefix, class, number } => write!(f, "%{prefix}{}{number}", class.letter()),
             Operand::State { prefix, name, .. } => write!(f, "%{prefix}s_{name}"),
+            Operand::Own { prefix, own: Own::Cursor(name) } => write!(f, "%{prefix}c_{name}"),
+            Operand::Own { prefix, own: Own::Mask } => write!(f, "%{prefix}mask"),
+            Operand::Own { prefix, own: Own::Lead } => write!(f, "%{prefix}lead"),
             Operand::Program { name } => write!(f, "{name}"),
             // PTX ISA, 4.5: integers are 64 bits, floats are written by their bits.
             Operand::Number { ty: Type::F32, bits } => write!(f, "0f{bits:08X}"),

@@ -32,14 +32,17 @@ pub(super) struct Save<'a> {
 }
 
 /// A piece of a record: its place, its bytes, its value.
-struct Piece<'a> {
-    offset: u32,
-    size: u32,
-    value: Operand<'a>,
+pub(super) struct Piece<'a> {
+    pub(super) offset: u32,
+    pub(super) size: u32,
+    pub(super) value: Operand<'a>,
 }
 
-/// The most bytes of one store.
+/// The most bytes of one store of a record.
 const WIDEST: u32 = 8;
+
+/// The same of an event in a stream.
+pub(super) const SLOT_STORE: u32 = 16;
 
 impl<'a> Span<'a> {
     /// How the context counts a map.
@@ -82,14 +85,20 @@ impl<'a> Span<'a> {
         pieces.sort_by_key(|piece| piece.offset);
 
         match record {
-            Some(address) => self.store_record(address, &pieces),
+            Some(address) => self.store_record(address, &pieces, WIDEST, ""),
             None => self.store_columns(number, index, &pieces)?,
         }
         Ok(())
     }
 
     /// A value as it lies in memory: a bool is a byte, and one field may carry the bit that says "written".
-    fn as_stored(&mut self, layout: &Layout, field: u32, ty: Type, value: Operand<'a>) -> Operand<'a> {
+    pub(super) fn as_stored(
+        &mut self,
+        layout: &Layout,
+        field: u32,
+        ty: Type,
+        value: Operand<'a>,
+    ) -> Operand<'a> {
         if ty == Type::Bool {
             return match value {
                 Operand::Number { bits, .. } => Operand::number(Type::U8, bits),
@@ -108,14 +117,20 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// The record at an address, in stores of up to 8 bytes.
-    fn store_record(&mut self, address: Operand<'a>, pieces: &[Piece<'a>]) {
+    /// The record at an address, in stores of up to `widest` bytes, each `under` a guard.
+    pub(super) fn store_record(
+        &mut self,
+        address: Operand<'a>,
+        pieces: &[Piece<'a>],
+        widest: u32,
+        under: &str,
+    ) {
         let mut rest = pieces;
         while let Some(first) = rest.first() {
-            let count = joined(rest);
+            let count = joined(rest, widest);
             let (now, later) = rest.split_at(count);
             let values: Vec<Operand<'a>> = now.iter().map(|piece| self.stored_register(piece)).collect();
-            self.store(address, first.offset, first.size, &values);
+            self.store(address, first.offset, first.size, &values, under);
             rest = later;
         }
     }
@@ -130,7 +145,7 @@ impl<'a> Span<'a> {
             }
             let address = self.scaled(index, piece.size, column);
             let value = self.stored_register(piece);
-            self.store(address, 0, piece.size, &[value]);
+            self.store(address, 0, piece.size, &[value], "");
         }
         Ok(())
     }
@@ -159,26 +174,26 @@ impl<'a> Span<'a> {
         if piece.size == 2 { self.op(Class::B16, "cvt.u16.u32", &[register]) } else { register }
     }
 
-    fn store(&mut self, address: Operand<'a>, offset: u32, size: u32, values: &[Operand<'a>]) {
+    fn store(&mut self, address: Operand<'a>, offset: u32, size: u32, values: &[Operand<'a>], under: &str) {
         let bits = size * 8;
         let place = if offset == 0 { format!("[{address}]") } else { format!("[{address}+{offset}]") };
         match values {
-            [value] => self.line(format_args!("st.global.b{bits} {place}, {value};")),
+            [value] => self.line(format_args!("{under}st.global.b{bits} {place}, {value};")),
             values => {
                 let list: Vec<String> = values.iter().map(ToString::to_string).collect();
                 let (count, list) = (values.len(), list.join(", "));
-                self.line(format_args!("st.global.v{count}.b{bits} {place}, {{{list}}};"));
+                self.line(format_args!("{under}st.global.v{count}.b{bits} {place}, {{{list}}};"));
             }
         }
     }
 }
 
-/// How many of the first pieces go into one store: side by side, of one size, aligned, at most [`WIDEST`] bytes.
-fn joined(pieces: &[Piece<'_>]) -> usize {
+/// How many of the first pieces go into one store: side by side, of one size, aligned, at most `widest` bytes.
+fn joined(pieces: &[Piece<'_>], widest: u32) -> usize {
     let Some(first) = pieces.first() else { return 0 };
     let fits = |&count: &usize| {
         let width = first.size * count as u32;
-        width <= WIDEST
+        width <= widest
             && first.offset % width == 0
             && pieces.len() >= count
             && (0..)

@@ -6,8 +6,8 @@
 
 use nt_diag::Span;
 use nt_ir::program::{
-    BinaryOp, Builtin, Column, CompareOp, Config, Field, Inst, Map, MapId, MapKind, Op, Probe, Program, Source,
-    Tracepoint, Type, UnaryOp, Unit, Value, ValueId,
+    BinaryOp, Builtin, Column, CompareOp, Config, Field, Inst, Map, MapId, MapKind, Op, Probe, Program,
+    Source, Tracepoint, Type, UnaryOp, Unit, Value, ValueId,
 };
 
 const NOWHERE: Span = Span { start: 0, end: 0 };
