@@ -179,6 +179,9 @@ impl<'a> Closer<'a> {
                         "the probe asks for `{0}`, which there is none of here; `if has({0})` would leave it out",
                         error.name
                     ),
+                    CloseErrorKind::Type(found) => {
+                        format!("`{}` is of type {} here", error.name, found.word())
+                    }
                     CloseErrorKind::Varying => {
                         format!("`{}` differs from lane to lane here, and the probe runs per warp", error.name)
                     }

@@ -17,7 +17,7 @@ use crate::pins::Pins;
 use crate::sites::Point;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
-use nt_ir::program::{MapKind, Placement, Program, Tracepoint};
+use nt_ir::program::{MapKind, Op, Operand, Placement, Program, Tracepoint};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::{Kind, Module};
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,15 +97,30 @@ pub fn unwoven(program: &Program) -> Option<&'static str> {
             Some("probes behind instructions (`:after`)")
         }
         Tracepoint::Block { .. } => Some("probes of basic blocks (`bb:`)"),
+        Tracepoint::Line { .. } => Some("probes of source lines (`line:`)"),
+        Tracepoint::Mark { .. } => Some("probes of marks (`mark:`)"),
+        Tracepoint::FuncEntry { .. } | Tracepoint::FuncExit { .. } => Some("probes of functions (`func:`)"),
         _ => None,
     });
+    let op = || {
+        program.probes.iter().flat_map(|probe| &probe.code).find_map(|inst| match inst.op {
+            Op::Operand(Operand::Addr | Operand::Bytes | Operand::Pred) => None,
+            Op::Operand(_) | Op::CastOperand(_) | Op::BitsOperand(_) | Op::CompareOperands(..) => {
+                Some("some operands (`saddr`, `in1`, `out`, `old`, `taken`, `done`)")
+            }
+            Op::ClockAfter(..) | Op::ClockAfterOperand(..) => {
+                Some("clocks that wait for a value (`clock(x)`)")
+            }
+            _ => None,
+        })
+    };
     let map = || {
         program.maps.iter().find_map(|map| match map.kind {
             MapKind::Array | MapKind::Stream => None,
             MapKind::Slots { .. } => Some("arrays with a capacity (`array<warp>[N]`)"),
         })
     };
-    point.or_else(map)
+    point.or_else(map).or_else(op)
 }
 
 /// The name of a function.
@@ -127,7 +142,12 @@ pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: us
                     point.exit = true;
                     point.wanted.push(Wanted::Exit);
                 }
-                Tracepoint::KernelExit { .. } | Tracepoint::Block { .. } => {}
+                Tracepoint::KernelExit { .. }
+                | Tracepoint::Block { .. }
+                | Tracepoint::Line { .. }
+                | Tracepoint::Mark { .. }
+                | Tracepoint::FuncEntry { .. }
+                | Tracepoint::FuncExit { .. } => {}
                 Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => {
                     point.wanted.push(Wanted::Point(tracepoint));
                 }

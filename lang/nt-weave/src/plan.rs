@@ -25,6 +25,7 @@ use nt_ir::program::{Builtin, Inst, MapId, Op, Program, Unit};
 use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Version};
 use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
 use nt_ptx::{Edits, ModuleInfo, TokenKind, identifiers_with_prefix};
+use std::cell::Cell;
 
 /// What is decided about a kernel before any text is made.
 pub(crate) struct Plan<'a> {
@@ -48,6 +49,9 @@ pub(crate) struct Plan<'a> {
     pub(crate) streams: Streams,
     /// The block's size in threads, where `.reqntid` fixes it.
     pub(crate) block: Option<[u32; 3]>,
+    /// What may be relied on of the shape of launches, and what of it spans do rely on, which is known when all are made.
+    pub(crate) assume: Conditions,
+    pub(crate) relied: Cell<Conditions>,
     /// Does the target have `redux.sync`?
     pub(crate) redux: bool,
     /// Least version and target.
@@ -180,7 +184,23 @@ pub(crate) fn run<'a>(
     check_shadows(module, entry)?;
     let block = required_block(module, entry);
     let bounds = bounds::run(module, info, program, function, &sites);
-    Ok(Plan { prefix, pins, states, bounds, sites, context, maps, tables, streams, block, redux, needs })
+    let relied = Cell::default();
+    Ok(Plan {
+        prefix,
+        pins,
+        states,
+        bounds,
+        sites,
+        context,
+        maps,
+        tables,
+        streams,
+        block,
+        assume,
+        relied,
+        redux,
+        needs,
+    })
 }
 
 /// How each state is kept: registers only for those that are both assigned and read here.
@@ -459,9 +479,18 @@ impl Plan<'_> {
             constants: Vec::new(),
             sites,
             limits: probe.program.limits.iter().chain(&self.bounds.limits).copied().collect(),
-            assumes: self.streams.assumes,
+            assumes: self.streams.assumes.union(self.relied.get()),
             minimum_version: self.needs.version.max(module.version.map_or((0, 0), Version::pair)),
         }
+    }
+
+    /// May `condition` be relied on? If so it is from here on.
+    pub(crate) fn relies_on(&self, condition: Conditions) -> bool {
+        let may = self.assume.contains(condition);
+        if may {
+            self.relied.set(self.relied.get().union(condition));
+        }
+        may
     }
 
     /// The place of a word in the context block.

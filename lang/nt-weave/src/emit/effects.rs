@@ -9,8 +9,10 @@
 //!     …                                       saves and sums
 //! ```
 //!
-//! Lanes that do nothing jump over what saves need. A sum alone, in the middle of a kernel, stands under a predicate
-//! instead: it is one instruction, and a branch there would make the warp meet again.
+//! Lanes that do nothing jump over what saves need. Sums alone stand under a predicate instead. In the middle of a kernel a
+//! branch would make the warp meet again. At its end, behind a branch, addresses would be computed when all else is done;
+//! without one ptxas puts that between the kernel's loads and what waits for them (gmem_bytes on an H200: 1.014 instead of
+//! 1.019 of the kernels' time, for 0.6 registers).
 
 use super::add::{self, Add};
 use super::operand::{Class, Operand};
@@ -186,10 +188,10 @@ impl<'a> Span<'a> {
         Ok(())
     }
 
-    /// Is it sums alone, in the middle of a kernel?
+    /// Is it sums alone, in the middle of a kernel or added up already?
     fn is_predicated(&self, region: &Region<'_>) -> bool {
-        matches!(self.site.found.kind, Kind::Instruction(_))
-            && matches!(region.lanes, Lanes::Of(_))
+        let inside = matches!(self.site.found.kind, Kind::Instruction(_));
+        (inside || matches!(region.lanes, Lanes::Together(_)))
             && region.effects.iter().all(|effect| matches!(effect, Effect::Add(_)))
     }
 

@@ -11,6 +11,7 @@ use super::operand::{Class, Operand};
 use super::{Refusal, Span};
 use crate::context::Fill;
 use crate::sites::Kind;
+use nt_ir::launch::Conditions;
 use nt_ir::program::{Builtin, Type, Unit, ValueId};
 
 /// What a span may have in a register already.
@@ -177,10 +178,14 @@ impl<'a> Span<'a> {
         self.op(Class::B32, "cvt.u32.u64", &[id])
     }
 
-    /// `x + nx·(y + ny·z)`, the last step wide.
+    /// `x + nx·(y + ny·z)`, the last step wide; `x` where there is one row.
     fn grid(&mut self, id: [&'static str; 3], n: [&'static str; 3]) -> Operand<'a> {
         let [x, y, z] = id;
         let [nx, ny, _] = n;
+        if self.plan.relies_on(Conditions::FLAT_GRID) {
+            let x = self.special(x);
+            return self.op(Class::B64, "cvt.u64.u32", &[x]);
+        }
         let (z, ny, y) = (self.special(z), self.special(ny), self.special(y));
         let rows = self.op(Class::B32, "mad.lo.u32", &[z, ny, y]);
         let (nx, x) = (self.special(nx), self.special(x));
@@ -188,18 +193,26 @@ impl<'a> Span<'a> {
         self.op(Class::B64, "mad.wide.u32", &[rows, nx, x])
     }
 
-    /// `%tid.x + ntid.x·(tid.y + ntid.y·tid.z)`, shorter where `.reqntid` fixes the block's shape.
+    /// Has each block one row of threads? Where `.reqntid` says so, this needs no launch to be relied on.
+    fn is_row(&self) -> bool {
+        match self.plan.block {
+            Some([_, y, z]) => y == 1 && z == 1,
+            None => self.plan.relies_on(Conditions::FLAT_BLOCK),
+        }
+    }
+
+    /// `%tid.x + ntid.x·(tid.y + ntid.y·tid.z)`, shorter where the block's shape is known.
     fn thread_in_block(&mut self) -> Operand<'a> {
         self.once(Known::ThreadInBlock, |span| {
             let [x, y, z] = TID;
             let [nx, ny, _] = NTID;
-            let (flat, single, size) = match span.plan.block {
-                Some([nx, ny, nz]) => (nz == 1, ny == 1 && nz == 1, Some((nx, ny))),
-                None => (false, false, None),
-            };
-            if single {
+            if span.is_row() {
                 return span.special(x);
             }
+            let (flat, size) = match span.plan.block {
+                Some([nx, ny, nz]) => (nz == 1, Some((nx, ny))),
+                None => (false, None),
+            };
             let rows = if flat {
                 span.special(y)
             } else {
@@ -228,6 +241,9 @@ impl<'a> Span<'a> {
                 return Operand::word(x * y * z);
             }
             let [x, y, z] = NTID;
+            if span.is_row() {
+                return span.special(x);
+            }
             let (x, y) = (span.special(x), span.special(y));
             let area = span.op(Class::B32, "mul.lo.u32", &[x, y]);
             let z = span.special(z);
@@ -242,10 +258,15 @@ impl<'a> Span<'a> {
                 return Operand::word((x * y * z).div_ceil(32));
             }
             let [x, y, z] = NTID;
-            let (x, y) = (span.special(x), span.special(y));
-            let area = span.op(Class::B32, "mul.lo.u32", &[x, y]);
-            let z = span.special(z);
-            let up = span.op(Class::B32, "mad.lo.u32", &[area, z, Operand::word(31)]);
+            let up = if span.is_row() {
+                let x = span.special(x);
+                span.op(Class::B32, "add.u32", &[x, Operand::word(31)])
+            } else {
+                let (x, y) = (span.special(x), span.special(y));
+                let area = span.op(Class::B32, "mul.lo.u32", &[x, y]);
+                let z = span.special(z);
+                span.op(Class::B32, "mad.lo.u32", &[area, z, Operand::word(31)])
+            };
             span.op(Class::B32, "shr.u32", &[up, Operand::word(5)])
         })
     }
@@ -301,9 +322,13 @@ impl<'a> Span<'a> {
             }
             Unit::Block if self.site.found.kind == Kind::Entry => {
                 let [x, y, z] = TID;
-                let (x, y, z) = (self.special(x), self.special(y), self.special(z));
-                let any = self.op(Class::B32, "or.b32", &[x, y]);
-                let any = self.op(Class::B32, "or.b32", &[any, z]);
+                let any = if self.is_row() {
+                    self.special(x)
+                } else {
+                    let (x, y, z) = (self.special(x), self.special(y), self.special(z));
+                    let any = self.op(Class::B32, "or.b32", &[x, y]);
+                    self.op(Class::B32, "or.b32", &[any, z])
+                };
                 self.op(Class::Pred, "setp.eq.u32", &[any, Operand::word(0)])
             }
             Unit::Block => {
