@@ -8,6 +8,7 @@ use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::program::{Kernel, Program};
 use crate::stats::Stats;
+use crate::watch::Accessed;
 use std::fmt;
 
 /// Threads of a block.
@@ -202,7 +203,23 @@ impl<'a> Grid<'a> {
         memory: &dyn Memory,
         outcome: &mut Outcome,
     ) -> Result<(), Box<Fault>> {
-        Machine::new(self, cluster, *clock, memory, outcome).run(clock)
+        Machine::new(self, cluster, *clock, memory, outcome, None).run(clock)
+    }
+
+    /// Runs one cluster as [`Grid::run_cluster`] does, and tells `watch` of every access to memory before it is
+    /// performed. Of accesses of barriers in shared memory nothing is told.
+    ///
+    /// # Errors
+    /// What ended it early; memory is then as the cluster left it.
+    pub fn run_cluster_watched(
+        &self,
+        cluster: u64,
+        clock: &mut u64,
+        memory: &dyn Memory,
+        outcome: &mut Outcome,
+        watch: &mut dyn FnMut(&Accessed<'_>),
+    ) -> Result<(), Box<Fault>> {
+        Machine::new(self, cluster, *clock, memory, outcome, Some(watch)).run(clock)
     }
 
     /// An empty outcome with room for all counts.

@@ -30,6 +30,7 @@
 //! | `decode/` | text → [`Program`]: where variables lie, what operands mean |
 //! | `exec/` | the instructions, a file a family, decoding and doing side by side |
 //! | `machine.rs`, `warp.rs` | who runs when |
+//! | `watch.rs` | who accesses what, for whoever asks |
 //! | `round.rs` | floating point beyond what Rust has |
 
 mod code;
@@ -46,6 +47,7 @@ mod special;
 mod stats;
 mod types;
 mod warp;
+mod watch;
 
 pub use decode::{Segment, Variable};
 pub use fault::{AccessError, Fault, FaultKind};
@@ -53,3 +55,4 @@ pub use launch::{Failure, Grid, Launch, Options, Outcome, Unlaunchable, run};
 pub use memory::{Arena, Memory, Refused};
 pub use program::{Kernel, KernelParam, Program};
 pub use stats::{Count, Place, Space, Stats};
+pub use watch::Accessed;

@@ -17,6 +17,7 @@ use crate::program::{Kernel, Program};
 use crate::random::Random;
 use crate::stats::{first_lanes, lanes};
 use crate::warp::{Wait, Warp};
+use crate::watch::Watch;
 
 /// Backward branches of a warp before others have a turn.
 const WARP_PATIENCE: u32 = 1024;
@@ -59,6 +60,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) clock: u64,
     pub(crate) outcome: &'a mut Outcome,
     pub(crate) random: Option<Random>,
+    /// Who is told of accesses.
+    pub(crate) watch: Option<Watch<'a>>,
     warps: Vec<Warp>,
     steps: u64,
 }
@@ -83,6 +86,7 @@ impl<'a> Machine<'a> {
         clock: u64,
         memory: &'a dyn Memory,
         outcome: &'a mut Outcome,
+        watch: Option<Watch<'a>>,
     ) -> Self {
         let (launch, options) = (&grid.launch, &grid.options);
         let of_cluster = volume(grid.cluster);
@@ -128,6 +132,7 @@ impl<'a> Machine<'a> {
             clock,
             outcome,
             random: options.seed.map(|seed| Random::new(seed ^ cluster.wrapping_mul(0x9e37_79b9))),
+            watch,
             warps,
             steps: 0,
         }
@@ -331,6 +336,7 @@ impl<'a> Machine<'a> {
             count.groups += 1;
             count.lanes += u64::from(active.count_ones());
         }
+        self.tell(warp, &instruction.op, active);
         match &instruction.op {
             Op::One(f, dst, a) => {
                 let a = warp.row(self, *a);

@@ -8,7 +8,7 @@ use crate::random::Random;
 use crate::sidecar::{self, Content, Shape, Sidecar};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::Module;
-use nt_vgpu::{Arena, Grid, Launch, Memory, Options, Program, Stats};
+use nt_vgpu::{Accessed, Arena, Grid, Launch, Memory, Options, Program, Stats};
 use nt_weave::Fill;
 use nt_wire::message::Unit;
 
@@ -153,6 +153,20 @@ pub const LAUNCH: u64 = 7;
 /// # Errors
 /// The launch does not fit the kernel, or does not run to its end.
 pub fn run(program: &Program, job: &Job, options: &Options, probed: Option<&Probed>) -> Result<Ran, String> {
+    run_watched(program, job, options, probed, &mut |_, _| ())
+}
+
+/// The same, and `watch` is told of every access, with the bytes of the launch's parameters.
+///
+/// # Errors
+/// The launch does not fit the kernel, or does not run to its end.
+pub fn run_watched(
+    program: &Program,
+    job: &Job,
+    options: &Options,
+    probed: Option<&Probed>,
+    watch: &mut dyn FnMut(&[u8], &Accessed<'_>),
+) -> Result<Ran, String> {
     let name = &job.kernel;
     let kernel = program.kernel(name).ok_or_else(|| format!("no kernel `{name}`"))?;
     let mut arena = Arena::new();
@@ -235,7 +249,9 @@ pub fn run(program: &Program, job: &Job, options: &Options, probed: Option<&Prob
         let sm = grid.sm(cluster);
         let mut outcome = grid.outcome();
         let clock = clocks.get_mut(sm as usize).ok_or("a multiprocessor that is not there")?;
-        grid.run_cluster(cluster, clock, &arena, &mut outcome).map_err(|fault| fault.to_string())?;
+        let mut watch = |seen: &Accessed<'_>| watch(&params, seen);
+        grid.run_cluster_watched(cluster, clock, &arena, &mut outcome, &mut watch)
+            .map_err(|fault| fault.to_string())?;
         ran.printed.push_str(&String::from_utf8_lossy(&outcome.printed));
         ran.parts.push(Part { sm, stats: outcome.stats });
     }

@@ -89,6 +89,11 @@ pub(crate) fn decode(line: &mut Line<'_, '_>) -> Decoded<Op> {
 }
 
 impl Copy {
+    /// The address on the side that is not shared memory.
+    pub(crate) fn outer_address(&self) -> Address {
+        if self.to.0 == AddressSpace::Shared { self.from.1 } else { self.to.1 }
+    }
+
     pub(crate) fn run(&self, machine: &mut Machine<'_>, warp: &mut Warp, active: u32) -> Result<(), Stop> {
         let to = machine.addresses(warp, self.to.1);
         let from = machine.addresses(warp, self.from.1);

@@ -49,7 +49,7 @@ pub(crate) struct Atomic {
     change: Change,
     ty: Type,
     space: AddressSpace,
-    address: Address,
+    pub(crate) address: Address,
     dst: Option<Dst>,
     /// What to change by, and for `cas` what to put there.
     sources: [Src; 2],

@@ -24,7 +24,7 @@ use crate::warp::{Row, Warp};
 pub(crate) struct Fragments {
     transposed: bool,
     space: AddressSpace,
-    address: Address,
+    pub(crate) address: Address,
     registers: Registers,
 }
 

@@ -15,7 +15,7 @@ use crate::warp::Warp;
 #[derive(Debug)]
 pub(crate) struct Load {
     space: AddressSpace,
-    address: Address,
+    pub(crate) address: Address,
     ty: Type,
     dsts: Box<[Dst]>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Load {
 #[derive(Debug)]
 pub(crate) struct Store {
     space: AddressSpace,
-    address: Address,
+    pub(crate) address: Address,
     ty: Type,
     sources: Box<[Src]>,
 }

@@ -1,0 +1,178 @@
+//! What `nt-affine` proves of addresses, held to every access of every kernel of the corpora that runs on the software
+//! GPU: of the lanes that execute an access together, each pair's addresses must differ exactly as the proof says.
+//!
+//! A proof that assumes that groups of lanes meet only where ways join (`joins`) is held to the plain schedule alone,
+//! in which they do; the others also to schedules by chance, in which any lanes at the same instruction may meet.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test may stop at the first thing that is wrong, and say what"
+)]
+
+use nt_affine::{Access, Proof, addresses};
+use nt_differ::device::{self, Job, Text};
+use nt_differ::random::Random;
+use nt_differ::sidecar::Sidecar;
+use nt_ir::launch::Conditions;
+use nt_vgpu::{Accessed, Options};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+fn corpora() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ptx")
+}
+
+/// The files below the corpora with this ending, by their path from there.
+fn files(ending: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for folder in
+        std::fs::read_dir(corpora()).unwrap().map(|entry| entry.unwrap().path()).filter(|p| p.is_dir())
+    {
+        for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if file.extension().is_some_and(|e| e == ending) {
+                files.push(file.strip_prefix(corpora()).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(corpora().join(file)).unwrap()
+}
+
+/// What was seen of the accesses of a text.
+#[derive(Default)]
+struct Seen {
+    /// Groups of two lanes and more at accesses that are proved, in launches of which the proof speaks.
+    judged: u64,
+    /// Such that a proof with no conditions and no assumptions spoke of.
+    free: u64,
+    /// Which statements they were at.
+    statements: BTreeMap<u32, u64>,
+    faults: Vec<String>,
+}
+
+impl Seen {
+    /// Holds a group to a proof: the differences to the lowest lane are those of the strides.
+    fn judge(&mut self, access: &Access, params: &[u8], seen: &Accessed<'_>, at: &str) {
+        let Proof::Bits { strides, wraps, joins, needs } = &access.proof else { return };
+        let lanes: Vec<u32> = (0..32).filter(|lane| seen.lanes >> lane & 1 == 1).collect();
+        let [leader, others @ ..] = &lanes[..] else { return };
+        if others.is_empty() {
+            return;
+        }
+        self.judged += 1;
+        self.free += u64::from(!wraps && !joins && needs.is_empty());
+        *self.statements.entry(access.statement).or_default() += 1;
+        let strides: Vec<i64> = strides.iter().map(|stride| stride.evaluate(params).unwrap()).collect();
+        for &lane in others {
+            let mut expected = seen.addresses[*leader as usize];
+            for (bit, stride) in strides.iter().enumerate() {
+                let bit_of = |lane: u32| i64::from(lane >> bit & 1);
+                let turn = bit_of(lane) - bit_of(*leader);
+                expected = expected.wrapping_add(stride.wrapping_mul(turn).cast_unsigned());
+            }
+            let found = seen.addresses[lane as usize];
+            if found != expected {
+                self.faults.push(format!(
+                    "{at}: statement {}, block {:?}, warp {}, lanes {:#x}: lane {leader} at {:#x}, lane {lane} at {found:#x}, strides {strides:?}",
+                    access.statement, seen.block, seen.warp, seen.lanes, seen.addresses[*leader as usize]
+                ));
+                return;
+            }
+        }
+    }
+}
+
+/// Judges all launches of the sidecars that `takes` chooses.
+fn judge(takes: impl Fn(&str) -> bool) {
+    let sidecars: Vec<Sidecar> =
+        files("launches").iter().map(|file| Sidecar::parse(&read(file)).unwrap()).collect();
+    let (mut runs, mut all) = (0, Seen::default());
+    for name in files("ptx").iter().filter(|name| takes(name)) {
+        let ptx = read(name);
+        let text = Text::load(&ptx).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let (mut seen, mut known_of) = (Seen::default(), BTreeMap::new());
+        let sidecars = sidecars.iter().filter(|s| s.of.iter().any(|glob| nt_ir::glob_matches(glob, name)));
+        for sidecar in sidecars {
+            for kernel in text.program.kernels() {
+                let Some(Some(known)) = sidecar.find(&kernel.name) else { continue };
+                for (number, shape) in known.launches.iter().enumerate() {
+                    let holds = Conditions::of(shape.grid, shape.block);
+                    let accesses: &BTreeMap<u32, Access> =
+                        known_of.entry(holds).or_insert_with(|| all_addresses(&text, holds));
+                    for seed in [None, Some(number as u64 + 1), Some(number as u64 + 101)] {
+                        let mut random = Random::new(number as u64);
+                        let job = Job::new(&kernel.name, sidecar, known, *shape, &mut random);
+                        let options = Options { seed, sms: 3, max_steps: 1 << 26 };
+                        let at = format!(
+                            "{name}, {}, {:?} x {:?}, seed {seed:?}",
+                            kernel.name, shape.grid, shape.block
+                        );
+                        let mut watch = |params: &[u8], one: &Accessed<'_>| {
+                            let statement = text.program.places()[one.instruction].statement;
+                            let Some(access) = accesses.get(&statement) else { return };
+                            // By chance lanes meet anywhere.
+                            if seed.is_some() && matches!(access.proof, Proof::Bits { joins: true, .. }) {
+                                return;
+                            }
+                            if seen.faults.len() < 10 {
+                                seen.judge(access, params, one, &at);
+                            }
+                        };
+                        // What does not run to its end is judged up to there.
+                        let _ = device::run_watched(&text.program, &job, &options, None, &mut watch);
+                        runs += 1;
+                    }
+                }
+            }
+        }
+        eprintln!(
+            "{name}: {} groups judged at {} accesses, {} of them freely proved",
+            seen.judged,
+            seen.statements.len(),
+            seen.free
+        );
+        all.judged += seen.judged;
+        all.faults.append(&mut seen.faults);
+    }
+    eprintln!("{runs} runs, {} groups", all.judged);
+    assert!(all.faults.is_empty(), "{}", all.faults.join("\n"));
+    assert!(all.judged > 0, "nothing was judged");
+}
+
+/// The accesses of all functions in launches of which `holds` holds, by statement.
+fn all_addresses(text: &Text<'_>, holds: Conditions) -> BTreeMap<u32, Access> {
+    let functions = 0..text.module.functions.len();
+    let accesses = functions.flat_map(|function| addresses(&text.module, &text.info, function, holds));
+    accesses.map(|access| (access.statement, access)).collect()
+}
+
+#[test]
+fn benchmarks() {
+    judge(|name| name.starts_with("nvcc/kernels"));
+}
+
+#[test]
+fn benchmarks_of_other_releases() {
+    judge(|name| name.contains("kernels") && (name.starts_with("nvcc-") || name.starts_with("nvrtc/")));
+}
+
+#[test]
+fn features() {
+    judge(|name| name.contains("features"));
+}
+
+#[test]
+fn triton() {
+    judge(|name| name.starts_with("triton"));
+}
+
+#[test]
+fn other_compilers() {
+    let own = ["nvcc", "nvrtc/", "triton"];
+    judge(|name| !own.iter().any(|own| name.starts_with(own)));
+}
