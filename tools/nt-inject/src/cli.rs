@@ -3,6 +3,7 @@
 use clap::{Parser, ValueEnum};
 use nt_cli::choose::Choice;
 use nt_cli::{Common, Input, Output, ProbeArgs};
+use nt_ir::launch::Conditions;
 use std::path::PathBuf;
 
 /// Put a probe into PTX
@@ -66,12 +67,25 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) ptxas: Option<PathBuf>,
 
+    /// What all launches of the kernels will be, so that less is computed: flat_grid and flat_block (y and z of grid and
+    /// block are 1), whole_rows (x of the block is a multiple of 32)
+    #[arg(long, value_name = "CONDITION,…", value_delimiter = ',', value_parser = condition)]
+    pub(crate) assume: Vec<Conditions>,
+
     /// Say how long each stage took
     #[arg(long)]
     pub(crate) time: bool,
 
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// `flat_grid`
+fn condition(name: &str) -> Result<Conditions, String> {
+    Conditions::from_name(name).ok_or_else(|| {
+        let all: Vec<&str> = Conditions::all_names().collect();
+        format!("there is {}", all.join(", "))
+    })
 }
 
 /// `--emit`
@@ -90,6 +104,7 @@ Examples:
   nt-inject -l kernel.ptx                                  what could be probed
   nt-inject -p block_sched kernel.ptx > probed.ptx
   nt-inject -p ./mine.nt -k gemm -o probed.ptx --manifest probed.ntm kernel.ptx
+  nt-inject -p dmat --assume flat_grid,flat_block --manifest k.ntm -o probed.ptx kernel.ptx
   nt-extract --ptx app -i 0 | nt-inject -p block_sched - | ptxas -arch=sm_90 -o probed.cubin -
   nt-inject --check kernel.ptx probed.ptx                  is it the original and harmless insertions, nothing else?
 
@@ -114,9 +129,11 @@ mod tests {
             "nt-inject --check a.ptx b.ptx",
             "nt-inject -p block_sched",
             "nt-inject --explain V6",
+            "nt-inject -p dmat --assume flat_grid,whole_rows x.ptx",
         ] {
             assert!(Args::try_parse_from(line.split(' ')).is_ok(), "{line}");
         }
         assert!(Args::try_parse_from(["nt-inject", "-p", "a", "-e", "b"]).is_err());
+        assert!(Args::try_parse_from(["nt-inject", "-p", "a", "--assume", "round"]).is_err());
     }
 }

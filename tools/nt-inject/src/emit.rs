@@ -11,7 +11,7 @@
 use nt_ir::layout::Presence;
 use nt_ir::program::{Key, Limit};
 use nt_ptx::syntax::Module;
-use nt_weave::{Fill, Site, UsedMap, UsedTable, Woven, WovenKernel};
+use nt_weave::{Code, Fill, Form, Linear, Site, UsedMap, UsedTable, Woven, WovenKernel};
 use std::fmt::Write;
 
 /// Context, maps, limits and sites of each kernel.
@@ -26,6 +26,16 @@ pub(crate) fn plan(module: &Module<'_>, woven: &Woven) -> String {
         let _ = writeln!(out, "  context: {} bytes,{}", kernel.context_size, slots(kernel));
         for map in &kernel.maps {
             let _ = writeln!(out, "  map {}: {}", map.name, layout(map));
+        }
+        for map in &kernel.maps {
+            let Some(stream) = &map.stream else { continue };
+            let _ = writeln!(out, "  stream {}: chunks of {} slots", map.name, stream.chunk);
+            for (number, code) in stream.codes.iter().enumerate() {
+                let _ = writeln!(out, "    code {number}: {}", self::code(map, code));
+            }
+        }
+        if !kernel.assumes.is_empty() {
+            let _ = writeln!(out, "  only in launches that are {}", kernel.assumes);
         }
         for table in &kernel.tables {
             let _ = writeln!(out, "  table @{}: {}", table.name, cells(table));
@@ -95,6 +105,36 @@ fn layout(map: &UsedMap) -> String {
         Presence::Mask => write!(out, ", written if the mask @{} is not 0", nt_ir::layout::MASK.offset),
     };
     out
+}
+
+/// `site 1: addr bits 4 8 16 32 64, bytes known 4`
+fn code(map: &UsedMap, code: &Code) -> String {
+    let mut out = format!("site {}:", code.site);
+    for (number, (field, form)) in code.lanes.iter().enumerate() {
+        let name = map.fields.get(*field as usize).map_or("?", |field| field.name.as_str());
+        let _ = write!(out, "{} {name} ", if number == 0 { "" } else { "," });
+        let _ = match form {
+            Form::Known(value) => write!(out, "known {value}"),
+            Form::Bits(strides) => {
+                let strides: Vec<String> = strides.iter().map(linear).collect();
+                write!(out, "bits {}", strides.join(" "))
+            }
+            Form::Stride => write!(out, "stride"),
+            Form::List32 => write!(out, "list32"),
+            Form::List64 => write!(out, "list64"),
+        };
+    }
+    out
+}
+
+/// `4`, `12·param@16`
+fn linear(number: &Linear) -> String {
+    let mut parts: Vec<String> =
+        number.terms.iter().map(|term| format!("{}·param@{}", term.factor, term.param_offset)).collect();
+    if number.constant != 0 || parts.is_empty() {
+        parts.push(number.constant.to_string());
+    }
+    parts.join("+")
 }
 
 fn cells(table: &UsedTable) -> String {

@@ -7,6 +7,7 @@ use anyhow::bail;
 use nt_cli::choose::{choose, nearest};
 use nt_cli::{Outcome, Output, Report, Stdin};
 use nt_diag::{Diagnostic, Found, Severity};
+use nt_ir::launch::Conditions;
 use nt_ptx::syntax::{Function, Module};
 use nt_weave::Woven;
 use std::collections::BTreeSet;
@@ -57,7 +58,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     clock.lap("compile");
 
-    let woven = nt_weave::weave(&module, &info, &probe.prepared, &chosen);
+    let assume = args.assume.iter().fold(Conditions::NONE, |all, one| all.union(*one));
+    let options = nt_weave::Options { assume, ..nt_weave::Options::default() };
+    let woven = nt_weave::weave_with(&module, &info, &probe.prepared, &chosen, options);
     clock.lap("weave");
     let refused = tell_refused(&input.name, ptx, &woven, &report);
     if woven.kernels.is_empty() {
