@@ -235,7 +235,18 @@ pub(crate) fn tie_again(handle: usize, value: usize) {
 /// The kernel behind a handle, and what kind of handle it is.
 #[inline(always)]
 pub(crate) fn of(handle: Opaque) -> Option<(&'static Kernel, HandleKind)> {
-    let value = FUNCTIONS.get(handle as usize);
+    of_entry(FUNCTIONS.get(handle as usize))
+}
+
+/// The kernel behind a handle, if one look finds it and all that its launches do is count.
+#[inline(always)]
+pub(crate) fn unselected_at_once(handle: Opaque) -> Option<&'static Kernel> {
+    let (kernel, _) = of_entry(FUNCTIONS.get_at_once(handle as usize))?;
+    kernel.unselected().then_some(kernel)
+}
+
+#[inline(always)]
+fn of_entry(value: usize) -> Option<(&'static Kernel, HandleKind)> {
     let kind = if value & KERNEL_BIT == 0 { HandleKind::Function } else { HandleKind::Kernel };
     // SAFETY: 0, or a kernel's address from `tie`; kernels are never freed.
     unsafe { ((value & !KERNEL_BIT) as *const Kernel).as_ref() }.map(|kernel| (kernel, kind))

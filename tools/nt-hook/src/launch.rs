@@ -1,6 +1,6 @@
 //! Launches: the path that every kernel takes.
 //!
-//! An unselected kernel costs a table look-up and a counter. A selected one, once it is ready:
+//! An unselected kernel costs a table look-up and a counter ([`crate::calls`]). A selected one, once it is ready:
 //!
 //! 1. Is its stream being captured? Then it goes through: it runs when the graph does.
 //! 2. A segment of the context's pool is taken, large enough for what this grid may save.
@@ -12,7 +12,6 @@
 //! driver. Nothing here allocates, takes a lock across a driver call or can panic: indices come from lists that were
 //! measured when the kernel was prepared. Whatever fails, the original runs, and its code is what the program gets.
 
-use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,16 +20,15 @@ use nt_wire::{frame, message};
 
 use crate::arguments::{CONTEXT, PARAMS, fill_block, fill_params, keep_values};
 use crate::behind::{self, context_of};
-use crate::driver::{self, Driver, LEGACY, PER_THREAD};
+use crate::driver::{self, Driver};
 use crate::home::{Home, owner_of};
 use crate::kernel::{self, HandleKind, Kernel, Skip, State};
 use crate::layout::{self, Part};
-use crate::load::{self, hook};
+use crate::load;
 use crate::pool::{LAUNCHED, Launched, MAPS, Order, Pool, RETURNED, Slot};
 use crate::prepare::{prepare, settle};
 use crate::process::{self, Process};
 use crate::ring::{Refusal, Segment};
-use crate::table::{Name, real};
 use crate::tally::thread_pointer;
 use crate::time::{Deadline, now_ns};
 use crate::{Code, Opaque, collect, notes, time};
@@ -39,41 +37,41 @@ use crate::{Code, Opaque, collect, notes, time};
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Of a launch, what the three launching calls have in common.
-struct Shape {
-    grid: [u32; 3],
-    block: [u32; 3],
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
     /// Bytes of dynamic shared memory.
-    shared: u32,
+    pub(crate) shared: u32,
     /// As the program passed it.
-    stream: Opaque,
+    pub(crate) stream: Opaque,
     /// What a null stream means to this call.
-    null_stream: usize,
+    pub(crate) null_stream: usize,
 }
 
 /// Function, parameters, extra: the real call with all else as the program wants it.
-type Call<'c> = &'c dyn Fn(Opaque, *mut Opaque, *mut Opaque) -> Code;
+pub(crate) type Call<'c> = &'c dyn Fn(Opaque, *mut Opaque, *mut Opaque) -> Code;
 
-/// Counts a launch; the kernel, if it is one that may be probed. All others go straight to the driver.
+/// Counts a launch, if that is all that there is to do with it: most often it is.
 #[inline(always)]
-fn selected_kernel(function: Opaque) -> Option<(&'static Kernel, HandleKind)> {
-    let (kernel, kind) = match kernel::of(function) {
-        Some(found) => found,
-        None => (process::get().map(|_| load::resolve(function))?, HandleKind::Function),
-    };
-    kernel.launches.count();
-    (!kernel.unselected()).then_some((kernel, kind))
+pub(crate) fn is_just_counted(function: Opaque) -> bool {
+    kernel::unselected_at_once(function).is_some_and(|kernel| kernel.launches.count_by_owner())
 }
 
-/// A launch of a selected kernel.
-#[inline(never)]
-fn selected(
-    (kernel, kind): (&'static Kernel, HandleKind),
+/// Any other launch: counts it, and launches the twin of a kernel that is to be probed.
+pub(crate) fn launch(
     function: Opaque,
     params: *mut Opaque,
     extra: *mut Opaque,
     shape: &Shape,
     call: Call<'_>,
 ) -> Code {
+    let known = kernel::of(function)
+        .or_else(|| process::get().map(|_| (load::resolve(function), HandleKind::Function)));
+    let Some((kernel, kind)) = known else { return call(function, params, extra) };
+    kernel.launches.count();
+    if kernel.unselected() {
+        return call(function, params, extra);
+    }
     match probe(kernel, kind, function, params, extra, shape, call) {
         Ok(code) => code,
         Err(why) => {
@@ -312,94 +310,3 @@ fn wait_for_segment(pool: &Pool, bytes: u64, process: &Process) -> Result<Segmen
         }
     }
 }
-
-macro_rules! plain_launch {
-    ($name:ident, $null:expr) => {
-        hook!($name(function: Opaque, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
-            shared: c_uint, stream: Opaque, params: *mut Opaque, extra: *mut Opaque), _unused => {
-            type Real = unsafe extern "C" fn(Opaque, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Opaque,
-                *mut Opaque, *mut Opaque) -> Code;
-            // SAFETY: the driver's function of that name has this type.
-            let real: Real = unsafe { std::mem::transmute(real(Name::$name)) };
-            // SAFETY: the program's own arguments, or a twin's function with its parameters.
-            let call = move |function, params, extra| unsafe {
-                real(function, gx, gy, gz, bx, by, bz, shared, stream, params, extra)
-            };
-            let Some(kernel) = selected_kernel(function) else { return call(function, params, extra) };
-            let shape = Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream, null_stream: $null };
-            selected(kernel, function, params, extra, &shape, &call)
-        });
-    };
-}
-
-plain_launch!(cuLaunchKernel, LEGACY);
-plain_launch!(cuLaunchKernel_ptsz, PER_THREAD);
-
-/// CUlaunchConfig.
-#[repr(C)]
-struct Config {
-    grid: [c_uint; 3],
-    block: [c_uint; 3],
-    shared: c_uint,
-    stream: Opaque,
-    attributes: *mut c_void,
-    count: c_uint,
-}
-
-macro_rules! extended_launch {
-    ($name:ident, $null:expr) => {
-        hook!($name(config: *const c_void, function: Opaque, params: *mut Opaque, extra: *mut Opaque), pass => {
-            type Real = unsafe extern "C" fn(*const c_void, Opaque, *mut Opaque, *mut Opaque) -> Code;
-            // SAFETY: null, or the program's own struct.
-            let Some(known) = (unsafe { config.cast::<Config>().as_ref() }) else { return pass() };
-            // SAFETY: the driver's function of that name has this type.
-            let real: Real = unsafe { std::mem::transmute(real(Name::$name)) };
-            // SAFETY: the program's own arguments, or a twin's function with its parameters. The config goes on
-            // untouched: clusters, dependent launches and whatever is added to it one day.
-            let call = move |function, params, extra| unsafe { real(config, function, params, extra) };
-            let Some(kernel) = selected_kernel(function) else { return call(function, params, extra) };
-            let &Config { grid, block, shared, stream, .. } = known;
-            selected(kernel, function, params, extra, &Shape { grid, block, shared, stream, null_stream: $null }, &call)
-        });
-    };
-}
-
-extended_launch!(cuLaunchKernelEx, LEGACY);
-extended_launch!(cuLaunchKernelEx_ptsz, PER_THREAD);
-
-macro_rules! cooperative_launch {
-    ($name:ident, $null:expr) => {
-        hook!($name(function: Opaque, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
-            shared: c_uint, stream: Opaque, params: *mut Opaque), _unused => {
-            type Real = unsafe extern "C" fn(Opaque, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Opaque,
-                *mut Opaque) -> Code;
-            // SAFETY: the driver's function of that name has this type.
-            let real: Real = unsafe { std::mem::transmute(real(Name::$name)) };
-            // SAFETY: the program's own arguments, or a twin's function with its parameters.
-            let call = move |function, params, _: *mut Opaque| unsafe {
-                real(function, gx, gy, gz, bx, by, bz, shared, stream, params)
-            };
-            let none = std::ptr::null_mut();
-            let Some(kernel) = selected_kernel(function) else { return call(function, params, none) };
-            let shape = Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream, null_stream: $null };
-            selected(kernel, function, params, none, &shape, &call)
-        });
-    };
-}
-
-cooperative_launch!(cuLaunchCooperativeKernel, LEGACY);
-cooperative_launch!(cuLaunchCooperativeKernel_ptsz, PER_THREAD);
-
-// Counted, so that nothing is missing in silence.
-hook!(cuGraphLaunch(graph: Opaque, stream: Opaque), real => { notes::GRAPHS.count(); real() });
-hook!(cuGraphLaunch_ptsz(graph: Opaque, stream: Opaque), real => { notes::GRAPHS.count(); real() });
-hook!(cuLaunch(function: Opaque), real => { notes::OTHER_LAUNCHES.count(); real() });
-hook!(cuLaunchGrid(function: Opaque, w: c_int, h: c_int), real => { notes::OTHER_LAUNCHES.count(); real() });
-hook!(cuLaunchGridAsync(function: Opaque, w: c_int, h: c_int, stream: Opaque), real => {
-    notes::OTHER_LAUNCHES.count();
-    real()
-});
-hook!(cuLaunchCooperativeKernelMultiDevice(list: *mut c_void, n: c_uint, flags: c_uint), real => {
-    notes::OTHER_LAUNCHES.count();
-    real()
-});

@@ -8,7 +8,8 @@
 //! boot, enter       into the program: dlsym, dlvsym, dlopen          table     which names, whose addresses
 //! exec              into its children                                handles   CUfunction -> kernel
 //! image, load       modules: what is in them, whose are the kernels  parent    the talk with nt-run
-//! prepare, home     a selected kernel's first launch, and where      launch    each further one
+//! calls             the launching calls                              launch    what becomes of a selected kernel's
+//! prepare, home     its first launch, and where
 //! twin              what runs in its place
 //! tie               what a twin shares with its original             arguments what it is launched with
 //! layout            where that lies
@@ -29,6 +30,7 @@ mod arguments;
 mod batch;
 mod behind;
 mod boot;
+mod calls;
 mod collect;
 mod context;
 mod driver;

@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::boot::{self, RTLD_NEXT};
-use crate::{Code, Opaque, behind, context, exit, launch, load, notes};
+use crate::{Code, Opaque, behind, calls, context, exit, load, notes};
 
 /// A name of ours.
 struct Hook {
@@ -55,21 +55,21 @@ hooks! {
     load::cuFuncSetAttribute,
     load::cuGetProcAddress,
     load::cuGetProcAddress_v2,
-    launch::cuGraphLaunch,
-    launch::cuGraphLaunch_ptsz,
+    calls::cuGraphLaunch,
+    calls::cuGraphLaunch_ptsz,
     exit::cuInit,
     load::cuKernelGetFunction,
     load::cuKernelSetAttribute,
-    launch::cuLaunch,
-    launch::cuLaunchCooperativeKernel,
-    launch::cuLaunchCooperativeKernelMultiDevice,
-    launch::cuLaunchCooperativeKernel_ptsz,
-    launch::cuLaunchGrid,
-    launch::cuLaunchGridAsync,
-    launch::cuLaunchKernel,
-    launch::cuLaunchKernelEx,
-    launch::cuLaunchKernelEx_ptsz,
-    launch::cuLaunchKernel_ptsz,
+    calls::cuLaunch,
+    calls::cuLaunchCooperativeKernel,
+    calls::cuLaunchCooperativeKernelMultiDevice,
+    calls::cuLaunchCooperativeKernel_ptsz,
+    calls::cuLaunchGrid,
+    calls::cuLaunchGridAsync,
+    calls::cuLaunchKernel,
+    calls::cuLaunchKernelEx,
+    calls::cuLaunchKernelEx_ptsz,
+    calls::cuLaunchKernel_ptsz,
     load::cuLibraryGetKernel,
     load::cuLibraryGetModule,
     load::cuLibraryLoadData,
@@ -175,6 +175,13 @@ pub(crate) fn real(name: Name) -> *const () {
     // An enum's value is an index of the list it was made from.
     let real = HOOKS[name as usize].real.load(Ordering::Acquire);
     if real.is_null() { resolve(name as usize) } else { real.cast_const().cast() }
+}
+
+/// The same, if it is known already.
+#[inline(always)]
+pub(crate) fn bound(name: Name) -> Option<*const ()> {
+    let real = HOOKS[name as usize].real.load(Ordering::Acquire);
+    (!real.is_null()).then_some(real.cast_const().cast())
 }
 
 #[cold]

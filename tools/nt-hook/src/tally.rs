@@ -24,12 +24,19 @@ impl Tally {
     /// Once more.
     #[inline(always)]
     pub(crate) fn count(&self) {
-        let me = thread_pointer();
-        if self.owner.load(Ordering::Relaxed) == me {
-            self.owners.store(self.owners.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        } else {
-            self.count_for_others(me);
+        if !self.count_by_owner() {
+            self.count_for_others(thread_pointer());
         }
+    }
+
+    /// Once more, if the calling thread is the owner.
+    #[inline(always)]
+    pub(crate) fn count_by_owner(&self) -> bool {
+        let owner = self.owner.load(Ordering::Relaxed) == thread_pointer();
+        if owner {
+            self.owners.store(self.owners.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        owner
     }
 
     #[inline(never)]
