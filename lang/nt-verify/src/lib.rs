@@ -31,6 +31,7 @@
 //! instruction stand under that guard: behind `@!%p1 bra $nt_L;`, or predicated with it. Before a branch they need not.
 
 mod claim;
+mod flow;
 mod hash;
 mod head;
 mod judge;

@@ -8,6 +8,7 @@
 //! The places are those of the original's parse, which has never seen a span. Spans come in text order, so one walk
 //! over the statements finds the place of each.
 
+use crate::flow::opcode;
 use crate::lex::trivia;
 use crate::special::SPECIAL;
 use nt_diag::Span;
@@ -108,8 +109,8 @@ impl<'m, 's> Places<'m, 's> {
             Some((index, Kind::Instruction(instruction))) => {
                 let first = self.module.functions.get(function).and_then(|f| f.body.as_ref());
                 let first = first.map_or(0, |body| body.statements.start);
-                let opcode = self.module.at(instruction.opcode);
-                let is_branch = matches!(opcode.split('.').next().map(str::trim), Some("bra" | "brx"));
+                let opcode = opcode(self.module, &instruction);
+                let is_branch = matches!(opcode.split('.').next(), Some("bra" | "brx"));
                 let guard = instruction.guard.map(|guard| (guard.register, guard.negated));
                 (Some(first + index as u32), guard, is_branch)
             }

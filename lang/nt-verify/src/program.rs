@@ -7,17 +7,18 @@
 //! Whatever the instruction at the site reads has its value there, in the original too: nothing is asked of where it
 //! was assigned. Two things remain. Under a guard, the instruction reads it only where the guard holds; a register
 //! that the kernel assigns under guards alone may be read under that guard alone (ptxas takes an undefined one in
-//! silence). And asynchronous instructions write registers after they are done: what one of them writes anywhere in the
-//! function is not read at all, since nothing here knows where it was waited for.
+//! silence). And asynchronous instructions write registers after they are done: what one of them writes is read only
+//! where none of its kind can be on its way (`flow.rs`).
 //!
 //! Opcodes of the original are not known here. A destination is what stands in a first operand without brackets.
 
+use crate::flow::{Flight, Flights, asynchronous, opcode};
 use crate::place::Place;
 use nt_diag::Found;
 use nt_ptx::syntax::{Function, Instruction, Kind, Module};
 use nt_ptx::{ModuleInfo, TokenKind};
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// What a name of the program is that a span may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,13 +52,11 @@ type Reads<'s> = Vec<(&'s str, bool)>;
 pub(crate) struct Writes<'s> {
     /// What an instruction without a guard assigns.
     always: HashSet<&'s str>,
-    /// What asynchronous instructions name in a first operand.
-    asynchronous: HashSet<&'s str>,
+    /// What asynchronous instructions name in a first operand, and of which kinds these are.
+    asynchronous: HashMap<&'s str, Flight>,
+    /// Where they may be on their way, if there is any.
+    flights: Flights,
 }
-
-/// What writes registers after it is done (PTX ISA 9.0, 9.7.15.5 and 9.7.16.8): until `wgmma.wait_group`, until
-/// `tcgen05.wait::ld`.
-const ASYNCHRONOUS: [&str; 2] = ["wgmma.mma_async", "tcgen05.ld"];
 
 impl<'m, 's> Program<'m, 's> {
     pub(crate) fn new(module: &'m Module<'s>) -> Self {
@@ -103,7 +102,10 @@ impl<'m, 's> Program<'m, 's> {
         };
         let function = self.module.functions.get(place.function);
         let writes = writes.get_or_init(|| function.map(|f| self.writes(f)).unwrap_or_default());
-        if writes.asynchronous.contains(name) {
+        let first =
+            function.and_then(|function| function.body.as_ref()).map_or(0, |body| body.statements.start);
+        let statement = place.instruction.map_or(usize::MAX, |index| (index - first) as usize);
+        if writes.asynchronous.get(name).is_some_and(|kinds| kinds & writes.flights.before(statement) != 0) {
             return Err(Refused::Time("is written by an asynchronous instruction, and may not be there yet"));
         }
         Ok(Source { bits, under_guard: place.guard.is_some() && !writes.always.contains(name) })
@@ -149,11 +151,8 @@ impl<'m, 's> Program<'m, 's> {
         let mut writes = Writes::default();
         for statement in self.module.body(function) {
             let Kind::Instruction(instruction) = statement.kind else { continue };
-            let opcode = self.module.at(instruction.opcode);
-            let is_asynchronous = ASYNCHRONOUS.iter().any(|name| {
-                opcode.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            });
-            if instruction.guard.is_some() && !is_asynchronous {
+            let kinds = asynchronous(&opcode(self.module, &instruction));
+            if instruction.guard.is_some() && kinds.is_none() {
                 continue;
             }
             let mut first = First::default();
@@ -161,11 +160,17 @@ impl<'m, 's> Program<'m, 's> {
                 if !first.holds(kind) {
                     break;
                 }
-                if kind == TokenKind::Name {
-                    let into = if is_asynchronous { &mut writes.asynchronous } else { &mut writes.always };
-                    into.insert(self.module.at(at));
+                if kind != TokenKind::Name {
+                    continue;
+                }
+                match kinds {
+                    Some(kinds) => *writes.asynchronous.entry(self.module.at(at)).or_default() |= kinds,
+                    None => _ = writes.always.insert(self.module.at(at)),
                 }
             }
+        }
+        if !writes.asynchronous.is_empty() {
+            writes.flights = Flights::find(self.module, self.module.body(function));
         }
         writes
     }
