@@ -62,10 +62,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // From here on the run folder is ours, and hooks can talk to us.
     let folder = RunFolder::create(&args.output)?;
     let listed = hook::listed(&hook, &folder)?;
+    let settings = settings(args, &probe);
     let engine = Engine::new(probe, args.kernels.clone(), assembler, cache(args.cache.as_deref()));
     let words: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let start = coverage::start(&words);
-    let mut server = Server::start(&folder, engine, settings(args), args.keep, software.is_some())?;
+    let mut server = Server::start(&folder, engine, settings, args.keep, software.is_some())?;
 
     // The command, with nothing changed but what hooks need.
     let forwarding = child::Forwarding::start().context("failed to catch signals")?;
@@ -165,28 +166,34 @@ fn cache(given: Option<&Path>) -> Cache {
 }
 
 /// What hooks are told.
-fn settings(args: &Args) -> Settings {
+fn settings(args: &Args, probe: &Probe) -> Settings {
+    let program = &probe.prepared.program;
+    let stream = Probe::streams(program).then_some(program.config.stream);
     Settings {
         protocol: nt_wire::PROTOCOL,
         wait_ms: if args.on_full == OnFull::Drop { 0 } else { args.wait_ms },
         exit_ms: args.exit_ms,
-        pool_bytes: args.pool.unwrap_or_else(|| pool(args.stream, args.vgpu.is_some())),
+        pool_bytes: pool(args, stream),
     }
 }
 
-/// Memory for what launches save; 0 leaves it to the hook.
-fn pool(stream: Option<u64>, software: bool) -> u64 {
-    // The software GPU's memory is the host's: a sixteenth of it would be much for what an interpreter records.
-    let least = if software { 64 << 20 } else { 0 };
+/// Memory for what launches save; 0 leaves it to the hook. Of a program with streams, `stream` is what a launch's gets.
+fn pool(args: &Args, stream: Option<u64>) -> u64 {
     // A launch gets half of the pool at most, which is a power of two.
     let twice = stream.and_then(|bytes| bytes.checked_mul(2)?.checked_add(1)?.checked_next_power_of_two());
-    match twice {
+    match (args.pool, twice) {
+        (Some(given), _) => given,
+        // The software GPU's memory is the host's: a sixteenth of it would be much for what an interpreter records.
+        (None, Some(twice)) if args.vgpu.is_some() && args.stream.is_some() => twice.max(SOFTWARE_POOL),
+        (None, _) if args.vgpu.is_some() => SOFTWARE_POOL,
         // As much as the hook takes by itself suffices.
-        Some(bytes) if !software && bytes <= 1 << 28 => 0,
-        Some(bytes) => bytes.max(least),
-        None => least,
+        (None, Some(twice)) if twice > 1 << 30 => twice,
+        (None, _) => 0,
     }
 }
+
+/// Memory for what launches save, on the software GPU.
+const SOFTWARE_POOL: u64 = 64 << 20;
 
 /// Prints what would be done.
 fn dry_run(
