@@ -44,7 +44,7 @@ impl Op {
 
     /// Is the value that it defines the same in every lane of a group, where all that it uses is? Whether the bytes of an
     /// access are is told by its class, and whether a state is by all assignments of it: `None`.
-    pub(crate) fn keeps_lanes_alike(&self) -> Option<bool> {
+    pub fn keeps_lanes_alike(&self) -> Option<bool> {
         match self {
             Op::Operand(Operand::Bytes) | Op::ReadState(_) => None,
             Op::Builtin(builtin) => Some(builtin.is_uniform()),

@@ -91,6 +91,13 @@ pub(crate) enum Kind {
     /// Known when a kernel is woven.
     Site(SiteValue),
     Operand(Operand),
+    /// Of an operand whose type is the instruction's.
+    CastOperand(Operand),
+    BitsOperand(Operand),
+    CompareOperands(CompareOp, Operand, Operand),
+    /// A clock that is read once the value is there.
+    ClockAfter(Builtin, Box<Expr>),
+    ClockAfterOperand(Builtin, Operand),
     /// Known when a kernel is woven.
     Has(Part),
     /// Known when a kernel is woven.
@@ -112,7 +119,15 @@ impl Expr {
     pub(crate) fn is_static(&self) -> bool {
         match &self.kind {
             Kind::Const(_) | Kind::Site(_) | Kind::Has(_) | Kind::Match(..) => true,
-            Kind::Builtin(_) | Kind::Operand(_) | Kind::State(_) | Kind::Let(_) => false,
+            Kind::Builtin(_)
+            | Kind::Operand(_)
+            | Kind::CastOperand(_)
+            | Kind::BitsOperand(_)
+            | Kind::CompareOperands(..)
+            | Kind::ClockAfter(..)
+            | Kind::ClockAfterOperand(..)
+            | Kind::State(_)
+            | Kind::Let(_) => false,
             _ => self.operands().into_iter().all(Expr::is_static),
         }
     }
@@ -132,11 +147,15 @@ impl Expr {
             | Kind::Builtin(_)
             | Kind::Site(_)
             | Kind::Operand(_)
+            | Kind::CastOperand(_)
+            | Kind::BitsOperand(_)
+            | Kind::CompareOperands(..)
+            | Kind::ClockAfterOperand(..)
             | Kind::Has(_)
             | Kind::Match(..)
             | Kind::State(_)
             | Kind::Let(_) => Vec::new(),
-            Kind::Unary(_, a) | Kind::Cast(a) | Kind::Bits(a) => vec![a],
+            Kind::Unary(_, a) | Kind::Cast(a) | Kind::Bits(a) | Kind::ClockAfter(_, a) => vec![a],
             Kind::Binary(_, a, b) | Kind::Compare(_, a, b) => vec![a, b],
             Kind::Select(c, a, b) => vec![c, a, b],
         }

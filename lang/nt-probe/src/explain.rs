@@ -194,6 +194,13 @@ pub const EXPLANATIONS: &[Explanation] = &[
          operand. Ask first where only some of its instructions have it: `if has(macs) { … }`, or `/has(macs)/` for the whole \
          probe. What a condition on the site keeps from being computed need not be there.",
     ),
+    on(
+        "site-type",
+        "inst:store { let a = in1; }",
+        "`out`, `in1` … and `old` have the type of the instruction, which is known when a kernel is woven: f32 at one site, u64 \
+         at another. So say what you want of them: `in1 as u64` converts, `in1 as bits u32` takes the bits; two of them \
+         may be compared, and `clock(out)` waits for one.",
+    ),
     // Maps.
     on(
         "map-shape",

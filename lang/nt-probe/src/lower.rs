@@ -183,6 +183,11 @@ impl Lowering<'_> {
             Kind::Builtin(builtin) => Op::Builtin(*builtin),
             Kind::Site(value) => Op::Site(*value),
             Kind::Operand(operand) => Op::Operand(*operand),
+            Kind::CastOperand(operand) => Op::CastOperand(*operand),
+            Kind::BitsOperand(operand) => Op::BitsOperand(*operand),
+            Kind::CompareOperands(op, a, b) => Op::CompareOperands(*op, *a, *b),
+            Kind::ClockAfter(builtin, a) => Op::ClockAfter(*builtin, self.expr(a)),
+            Kind::ClockAfterOperand(builtin, operand) => Op::ClockAfterOperand(*builtin, *operand),
             Kind::Has(part) => Op::Has(*part),
             Kind::Match(what, glob) => Op::Match { what: *what, glob: glob.clone() },
             Kind::State(state) => Op::ReadState(*state),
@@ -207,12 +212,12 @@ impl Lowering<'_> {
 
     fn emit(&mut self, ty: Type, op: Op, span: Span) -> ValueId {
         let uniform = |id: &ValueId| self.values[id.0 as usize].uniform;
-        let uniform = match &op {
-            Op::Builtin(builtin) => builtin.is_uniform(),
-            Op::ReadState(state) => !self.varying_states[state.0 as usize],
-            // The checker knows the classes, on which this depends.
-            Op::Operand(_) => false,
-            other => other.operands().iter().all(uniform),
+        let uniform = match (op.keeps_lanes_alike(), &op) {
+            (_, Op::ReadState(state)) => !self.varying_states[state.0 as usize],
+            (_, Op::ClockAfter(..)) => true,
+            (Some(true), op) => op.operands().iter().all(uniform),
+            // Of bytes the checker knows the classes, on which it depends.
+            (Some(false) | None, _) => false,
         };
         let id = ValueId(self.values.len() as u32);
         self.values.push(Value { ty, uniform });

@@ -394,11 +394,11 @@ proptest! {
                 "state start: u64; state total: u64; state seen: u32;
                  map m: array<thread> {{ total: u64, seen: u32 }}
                  map e: stream<warp> {{ at: u32, line: u32, size: u64, addr: lanes<u64>, l: lanes<u32> }}
-                 warp inst:* /sample(2)/ {{
+                 warp inst:*:after, inst:* /sample(2)/ {{
                    e.save((clock() - start) as u32, line, has(width) ? width as u64 * 8 : line as u64 << 40, {first}, lane);
                  }}
                  warp kernel:entry {{ start = clock(); }}
-                 inst:* /{condition}/ {{
+                 inst:*:after, inst:* /{condition}/ {{
                    total += {first};
                    if {inner} {{ seen++; @a[line] = sum({second}); }} else {{ @b[class, block] = count(); }}
                  }}
@@ -420,6 +420,16 @@ fn at_site() -> impl Strategy<Value = String> {
         "(has(macs) ? macs as u64 : 7)",
         "(has(addr) ? addr as u64 : 3)",
         "(line as u64)",
+        "(has(out) ? out as u64 : 1)",
+        "(has(out) ? out as u8 as u64 : 1)",
+        "(has(in1) ? in1 as s64 as u64 : 2)",
+        "(has(in1) && has(old) && old == in1 ? 5 : 6)",
+        "(has(in1) && has(out) && in1 >= out ? 5 : 6)",
+        "(has(out) && elems == 4 ? (out[3] as bits u32) as u64 : 9)",
+        "(has(saddr) ? saddr as u64 : 4)",
+        "(has(taken) && taken ? 1 : 0)",
+        "clock(total)",
+        "(has(out) ? clock(out) : 0)",
         "(site as u64)",
         "(seen as u64)",
         "(16 as u64)",

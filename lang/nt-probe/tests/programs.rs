@@ -67,8 +67,12 @@ fn shipped_programs_compile_or_name_what_is_missing() {
         assert_eq!(missing(shipped(name).unwrap()), Vec::<String>::new(), "{name}");
     }
     assert_eq!(
-        missing(shipped("barrier_wait").unwrap()),
-        ["probes behind instructions (`:after`)", "`hist` aggregations"]
+        missing(shipped("divergence").unwrap()),
+        [
+            "reducers (`first`, `any`, `lane_sum` …)",
+            "`avg` aggregations",
+            "functions on bits (`popc`, `clz`, `ctz`, `hash`)"
+        ]
     );
     assert_eq!(
         missing(shipped("occupancy_timeline").unwrap()),
@@ -536,6 +540,61 @@ probe thread inst:load|store.global|shared.v4.b32|b64:reach where %4 {
 }
 probe warp inst:barrier.*.block|cluster.sync {
   count @
+}
+",
+    );
+}
+
+/// Of `*` those are behind which nothing runs left out; what a clock waits for varies, what it tells does not.
+#[test]
+fn places_and_operands_of_the_instructions_type() {
+    check(
+        "state t: u64; map late: array<thread> { x: u32, same: bool }
+         func:\"warp_*\"|f:entry|exit, line:\"gemm.cu\":120-140, mark:*, bb:loop { t = clock(); }
+         warp inst:load:after { @wait[line] = sum(clock(out) - 1); @[file, kernel] = count(); }
+         inst:store /taken_before && op != \"x\"/ { late.save(in1[2] as u32, old == in1); }
+         const taken_before = true;
+         inst:branch { @taken[line] = sum(taken as u32); }
+         inst:copy { let s = has(saddr) ? saddr : 0; t = clock32(s); }",
+        "map late: array<thread> { x: u32, same: bool }
+table @wait: sum u64 [line]
+table @: count u64 [file, kernel]
+table @taken: sum u64 [line]
+state t: u64 = 0
+probe thread func:\"warp_*\":entry, func:\"f\":entry, func:\"warp_*\":exit, func:\"f\":exit, line:\"gemm.cu\":120-140, mark:\"*\", bb:loop {
+  %0: u64 uniform = clock
+  state t = %0
+}
+probe warp inst:load:after {
+  %0: u64 uniform = clock after out[0]
+  %1: u64 uniform = const 1
+  %2: u64 uniform = sub %0, %1
+  sum @wait(%2)
+  count @
+}
+probe thread inst:store where %3 {
+  %0: bool uniform = const true
+  %1: bool uniform = match op \"x\"
+  %2: bool uniform = not %1
+  %3: bool uniform = and %0, %2
+  %4: u32 = cast in1[2]
+  %5: bool = eq old[0], in1[0]
+  save late(x = %4, same = %5) if %3
+}
+probe thread inst:branch:reach {
+  %0: bool = operand taken
+  %1: u32 = cast %0
+  %2: u64 = cast %1
+  sum @taken(%2)
+}
+probe thread inst:copy {
+  %0: bool uniform = has saddr
+  %1: u32 = operand saddr
+  %2: u32 uniform = const 0
+  %3: u32 = select %0, %1, %2
+  %4: u32 uniform = clock32 after %3
+  %5: u64 uniform = cast %4
+  state t = %5
 }
 ",
     );

@@ -51,9 +51,7 @@ mod tests {
         );
         assert!(text.contains("\nprobe\tgmem_bytes\tcompiles\tbytes asked of global memory"), "{text}");
         assert!(
-            text.contains(
-                "\nprobe\tbarrier_wait\tnot yet: probes behind instructions (`:after`), `hist` aggregations\t"
-            ),
+            text.contains("\nprobe\twarp_lifetime\tnot yet: `hist` aggregations, `avg` aggregations\t"),
             "{text}"
         );
         for start in [

@@ -164,6 +164,7 @@ impl Value {
             Value::Typed(expr) => Value::Typed(crate::checked::Expr { span, ..expr }),
             Value::Choice(choice) => Value::Choice(Box::new(super::Choice { span, ..*choice })),
             Value::Text(key, _) => Value::Text(key, span),
+            Value::Open(operand, _) => Value::Open(operand, span),
             Value::Glob(glob, _) => Value::Glob(glob, span),
             Value::Bad => Value::Bad,
         }

@@ -31,6 +31,7 @@ impl Checker<'_, '_> {
     fn no_value<T>(&mut self, value: &Value) -> Option<T> {
         match value {
             Value::Text(key, span) => self.text_as_value(*key, *span),
+            Value::Open(_, span) => self.open_as_value(*span),
             Value::Glob(_, span) => self.not_yet(*span, STRINGS),
             Value::Literal(_) | Value::Choice(_) | Value::Typed(_) | Value::Bad => {}
         }
@@ -110,8 +111,11 @@ impl Checker<'_, '_> {
     }
 
     pub(super) fn cast(&mut self, value: Value, word: Word<'_>, span: Span) -> Value {
-        let (ty, expr) = (self.type_named(word), self.settle(value));
-        let (Some(ty), Some(expr)) = (ty, expr) else { return Value::Bad };
+        let ty = self.type_named(word);
+        if let Value::Open(operand, _) = value {
+            return ty.map_or(Value::Bad, |ty| self.open_cast(operand, false, ty, span));
+        }
+        let (Some(ty), Some(expr)) = (ty, self.settle(value)) else { return Value::Bad };
         if ty == Type::Bool && expr.ty != Type::Bool {
             let help = format!("write `{} != 0`", self.shown(expr.span));
             self.found
@@ -122,8 +126,11 @@ impl Checker<'_, '_> {
     }
 
     pub(super) fn bits(&mut self, value: Value, word: Word<'_>, span: Span) -> Value {
-        let (ty, expr) = (self.type_named(word), self.settle(value));
-        let (Some(ty), Some(expr)) = (ty, expr) else { return Value::Bad };
+        let ty = self.type_named(word);
+        if let Value::Open(operand, _) = value {
+            return ty.map_or(Value::Bad, |ty| self.open_cast(operand, true, ty, span));
+        }
+        let (Some(ty), Some(expr)) = (ty, self.settle(value)) else { return Value::Bad };
         if ty.bits() != expr.ty.bits() {
             let message =
                 format!("{} has {} bits, {} has {}", expr.ty.word(), expr.ty.bits(), ty.word(), ty.bits());

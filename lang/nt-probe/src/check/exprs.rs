@@ -34,7 +34,7 @@ impl<'s> Checker<'_, 's> {
             ExprKind::Call(_, arguments) if is_sample(expr) => self.sample(conjunct, arguments, span),
             ExprKind::Call(function, arguments) => self.call(*function, arguments, span),
             ExprKind::Field(base, name) => self.field(base, *name, span),
-            ExprKind::Index(base, _) => self.index(base, span),
+            ExprKind::Index(base, index) => self.index(base, index, span),
             ExprKind::Unary(op, a) => {
                 let a = self.expr(a);
                 self.unary(*op, a, span)
@@ -134,7 +134,7 @@ impl<'s> Checker<'_, 's> {
             Meaning::Operand(operand) => self.operand(operand, word),
             Meaning::SiteNumber(number) => self.site_number(number, word),
             Meaning::SiteText(key) => self.site_text(key, word),
-            Meaning::LaterOperand => self.later_operand(word),
+            Meaning::Open(part) => self.open(part, 0, word, span),
             Meaning::NotYet(what) => self.refuse(span, what),
             Meaning::Extreme(_) | Meaning::Select | Meaning::Reducer | Meaning::Has | Meaning::Sample => {
                 let message = format!("`{0}` is a function: `{0}(…)`", word.text);
@@ -181,14 +181,15 @@ impl<'s> Checker<'_, 's> {
         }
         match (given.meaning, arguments) {
             (Meaning::Machine(builtin), []) => machine(builtin, span),
-            (Meaning::Machine(Builtin::Clock), [_]) => {
-                self.refuse(span, "clocks that wait for a value (`clock(x)`)")
+            (Meaning::Machine(builtin @ (Builtin::Clock | Builtin::ClockLow)), [argument]) => {
+                let awaited = self.expr(&argument.value);
+                self.clock_after(builtin, awaited, span)
             }
             (Meaning::Machine(_), _) => {
                 self.wrong("type-mismatch", span, format!("`{}` takes no arguments", function.text))
             }
             (
-                Meaning::Operand(_) | Meaning::SiteNumber(_) | Meaning::SiteText(_) | Meaning::LaterOperand,
+                Meaning::Operand(_) | Meaning::SiteNumber(_) | Meaning::SiteText(_) | Meaning::Open(_),
                 [_, ..],
             ) => self.wrong("type-mismatch", span, format!("`{}` takes no arguments", function.text)),
             (
@@ -197,7 +198,7 @@ impl<'s> Checker<'_, 's> {
                 | Meaning::Operand(_)
                 | Meaning::SiteNumber(_)
                 | Meaning::SiteText(_)
-                | Meaning::LaterOperand,
+                | Meaning::Open(_),
                 _,
             ) => self.name(function),
             (Meaning::Has, _) => self.has(function, arguments, span),
@@ -280,18 +281,6 @@ impl<'s> Checker<'_, 's> {
             }
         };
         machine(builtin, span)
-    }
-
-    /// `out[1]`: only operands of instructions have elements.
-    fn index(&mut self, base: &Expr<'s>, span: Span) -> Value {
-        match self.expr(base) {
-            Value::Bad => Value::Bad,
-            _ => self.wrong(
-                "type-mismatch",
-                span,
-                "only vectors that an instruction loads or stores have elements".to_owned(),
-            ),
-        }
     }
 
     pub(super) fn select(&mut self, condition: Value, a: Value, b: Value, span: Span) -> Value {

@@ -2,22 +2,21 @@
 //! Language reference, Tracepoints and Operands.
 
 use super::Checker;
-use super::points::{globs, part_span, refuse};
+use super::points::{PLACEMENTS, globs, part_span, refuse};
 use crate::ast::{Atom, Part, Point};
 use crate::classes::{self, Class};
 use crate::token::Word;
 use nt_diag::Diagnostic;
 use nt_ir::program::{Placement, Tracepoint};
 
-const PLACEMENTS: &[&str] = &["before", "after", "reach"];
-const AFTER: &str = "probes behind instructions (`:after`)";
 const LISTS: &str = "`nt-probec --list` names them; opcodes by their text: ptx:\"ld.global.*\"";
 
 /// `ptx:"ld.global.nc*":reach`. `None` if it is refused.
 pub(super) fn text(checker: &mut Checker<'_, '_>, point: &Point<'_>) -> Option<Vec<Tracepoint>> {
     let part = point.parts.first()?;
     let globs = globs(checker, part, "an opcode", "ptx:\"ld.global.*\"")?;
-    let placement = placement(checker, point, &[])?.unwrap_or(Placement::Before);
+    let rest = point.parts.get(1..).unwrap_or_default();
+    let placement = placement(checker, rest, &[])?.unwrap_or(Placement::Before);
     let point =
         |glob: Option<String>| Tracepoint::Ptx { glob: glob.unwrap_or_else(|| "*".into()), placement };
     Some(globs.into_iter().map(point).collect())
@@ -68,7 +67,7 @@ pub(super) fn by_class(checker: &mut Checker<'_, '_>, point: &Point<'_>) -> Opti
         }
     }
 
-    let placement = placement(checker, point, &classes)?;
+    let placement = placement(checker, point.parts.get(1..).unwrap_or_default(), &classes)?;
     let point = |classes: Vec<String>, placement| Tracepoint::Inst {
         classes,
         spaces: spaces.clone(),
@@ -77,6 +76,12 @@ pub(super) fn by_class(checker: &mut Checker<'_, '_>, point: &Point<'_>) -> Opti
     };
     let names =
         |words: Vec<&Word<'_>>| words.into_iter().map(|word| word.text.to_owned()).collect::<Vec<_>>();
+    if placement == Some(Placement::After) && classes.iter().any(|word| word.text == "*") {
+        // All but those that nothing runs after.
+        let all = classes::CLASSES.iter().map(|class| class.name);
+        let others = all.filter(|name| !classes::NOTHING_AFTER.contains(name)).map(str::to_owned);
+        return Some(vec![point(others.collect(), Placement::After)]);
+    }
     if let Some(placement) = placement {
         return Some(vec![point(names(classes.iter().collect()), placement)]);
     }
@@ -153,17 +158,17 @@ fn qualifier(checker: &mut Checker<'_, '_>, word: Word<'_>, classes: &[&Class]) 
     Some(of_memory && classes::SPACES.contains(&word.text))
 }
 
-/// What stands behind the second colon: outer `None` if it is refused, inner if there is nothing.
+/// The placement in what is left of a point's parts: outer `None` if it is refused, inner if there is nothing.
 #[allow(clippy::option_option, reason = "refused, absent and given are three answers")]
-fn placement(
+pub(super) fn placement(
     checker: &mut Checker<'_, '_>,
-    point: &Point<'_>,
+    parts: &[Part<'_>],
     classes: &[Word<'_>],
 ) -> Option<Option<Placement>> {
-    let part = match point.parts.as_slice() {
-        [] | [_] => return Some(None),
-        [_, part] => part,
-        [_, _, more, ..] => {
+    let part = match parts {
+        [] => return Some(None),
+        [part] => part,
+        [_, more, ..] => {
             let message = "a tracepoint has one placement, and it comes last";
             refuse(checker, part_span(more), "bad-placement", message, "inst:load.global:after");
             return None;
@@ -182,14 +187,10 @@ fn placement(
     match word.map(|word| (word, Placement::from_word(word.text))) {
         Some((word, Some(Placement::After))) => {
             let jump = classes.iter().find(|class| classes::NOTHING_AFTER.contains(&class.text));
-            match jump {
-                Some(class) => {
-                    let message = format!("nothing runs directly after a `{}`", class.text);
-                    let help = "`reach` is before it, for all lanes that get there";
-                    refuse(checker, word.span, "bad-placement", &message, help);
-                }
-                None => checker.not_yet(word.span, AFTER),
-            }
+            let Some(class) = jump else { return Some(Some(Placement::After)) };
+            let message = format!("nothing runs directly after a `{}`", class.text);
+            let help = "`reach` is before it, for all lanes that get there";
+            refuse(checker, word.span, "bad-placement", &message, help);
             None
         }
         Some((_, Some(placement))) => Some(Some(placement)),
@@ -204,20 +205,42 @@ fn placement(
     }
 }
 
-/// The first kind of site among `points` that can never have the operand `name`: what it is called. Of `ptx:` points
-/// nothing is known here.
-pub(super) fn lacks(points: &[Tracepoint], name: &str) -> Option<&'static str> {
-    points.iter().find_map(|point| match point {
-        Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. } => Some("kernel"),
-        Tracepoint::Block { .. } => Some("bb"),
-        Tracepoint::Inst { classes, .. } => classes
-            .iter()
-            .flat_map(|word| classes::meant_by(word))
-            .find(|class| !class.offers(name))
-            .map(|class| class.name),
-        Tracepoint::FuncEntry { .. } | Tracepoint::FuncExit { .. } => Some("func"),
-        Tracepoint::Mark { .. } => Some("mark"),
-        Tracepoint::Ptx { .. } | Tracepoint::Line { .. } => None,
+/// Why an operand cannot be there at some of a probe's tracepoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// No instruction of the class has it.
+    Class(&'static str),
+    /// The points are no instructions; what has none.
+    NoInstruction(&'static str),
+    /// It is there once the instruction has run.
+    Early,
+    /// It is there before the instruction runs.
+    Late,
+}
+
+/// Why the operand `name` can never be there at one of `points`. Of classes nothing is known at `ptx:` and `line:` points.
+pub(super) fn lacks(points: &[Tracepoint], name: &str) -> Option<Lack> {
+    points.iter().find_map(|point| {
+        let (classes, placement) = match point {
+            Tracepoint::KernelEntry { .. } | Tracepoint::KernelExit { .. } => {
+                return Some(Lack::NoInstruction("the kernel's entry and exit have"));
+            }
+            Tracepoint::FuncEntry { .. } | Tracepoint::FuncExit { .. } => {
+                return Some(Lack::NoInstruction("a function's entry and exit have"));
+            }
+            Tracepoint::Block { .. } => return Some(Lack::NoInstruction("a basic block has")),
+            Tracepoint::Mark { .. } => return Some(Lack::NoInstruction("a mark has")),
+            Tracepoint::Inst { classes, placement, .. } => (classes.as_slice(), placement),
+            Tracepoint::Ptx { placement, .. } | Tracepoint::Line { placement, .. } => (&[][..], placement),
+        };
+        let mut meant = classes.iter().flat_map(|word| classes::meant_by(word));
+        let class = meant.find(|class| !class.offers(name)).map(|class| Lack::Class(class.name));
+        let misplaced = match (name, placement) {
+            ("out" | "done", Placement::Before | Placement::Reach) => Some(Lack::Early),
+            ("old" | "taken", Placement::After) => Some(Lack::Late),
+            _ => None,
+        };
+        class.or(misplaced)
     })
 }
 

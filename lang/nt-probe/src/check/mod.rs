@@ -14,7 +14,9 @@ mod exprs;
 mod instructions;
 mod maps;
 pub(crate) mod names;
+mod operands;
 mod operators;
+mod places;
 mod points;
 mod sample;
 mod saves;
@@ -28,7 +30,7 @@ use crate::ast::{Binding, Item};
 use crate::checked;
 use crate::token::Word;
 use nt_diag::{Diagnostic, Found, Span};
-use nt_ir::program::{SiteKey, State, StateId, Table, Tracepoint, Type, Unit};
+use nt_ir::program::{Operand, SiteKey, State, StateId, Table, Tracepoint, Type, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The states a program may have: each is a register of every thread, of which there are at most 255.
@@ -53,6 +55,8 @@ enum Value {
     Typed(checked::Expr),
     /// What a site is called: a text, which is compared or a key.
     Text(SiteKey, Span),
+    /// An operand whose type is the instruction's: it is cast, or compared with another, before it is a value.
+    Open(Operand, Span),
     /// A string, without quotes and escapes.
     Glob(String, Span),
     /// Wrong, which has been told.

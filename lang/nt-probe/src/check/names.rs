@@ -25,8 +25,8 @@ pub(crate) enum Meaning {
     SiteNumber(SiteValue),
     /// A text known of the site, for keys and comparisons.
     SiteText(SiteKey),
-    /// A part of the instruction that this compiler knows by name alone.
-    LaterOperand,
+    /// A part of the instruction whose type is the instruction's.
+    Open(Part),
     /// `has(x)`
     Has,
     /// `sample(N)`
@@ -50,8 +50,7 @@ const fn given(name: &'static str, meaning: Meaning, ty: &'static str, about: &'
     Given { name, meaning, ty, about }
 }
 
-const SITE: Meaning = Meaning::NotYet("some names of the site (`file`, `bb`, `mark`, `isa`)");
-const LATER: Meaning = Meaning::LaterOperand;
+const SITE: Meaning = Meaning::NotYet("some names of the site (`bb`, `isa`)");
 const BITS: Meaning = Meaning::NotYet("functions on bits (`popc`, `clz`, `ctz`, `hash`)");
 const FLOAT: Meaning = Meaning::NotYet(super::exprs::FLOATS);
 
@@ -93,13 +92,13 @@ pub(crate) const GIVEN: &[Given] = &[
     given("banks", Meaning::NotYet("`banks` reads"), "u32", "banks of shared memory"),
     given("site", Meaning::SiteNumber(SiteValue::Site), "u32", "the site"),
     given("line", Meaning::SiteNumber(SiteValue::Line), "u32", "its source line"),
-    given("file", SITE, "str", "its source file"),
+    given("file", Meaning::SiteText(SiteKey::File), "str", "its source file"),
     given("op", Meaning::SiteText(SiteKey::Op), "str", "its opcode"),
     given("class", Meaning::SiteText(SiteKey::Class), "str", "its class"),
     given("func", Meaning::SiteText(SiteKey::Func), "str", "its function"),
     given("kernel", Meaning::SiteText(SiteKey::Kernel), "str", "its kernel"),
     given("bb", SITE, "u32", "its basic block"),
-    given("mark", SITE, "str", "its mark"),
+    given("mark", Meaning::SiteText(SiteKey::Mark), "str", "its mark"),
     given("isa", SITE, "str", "the target"),
     given("min", Meaning::Extreme(nt_ir::program::BinaryOp::Min), "of both", "the smaller"),
     given("max", Meaning::Extreme(nt_ir::program::BinaryOp::Max), "of both", "the larger"),
@@ -125,23 +124,23 @@ pub(crate) const GIVEN: &[Given] = &[
     given("crowd", Meaning::Reducer, "u32", "most lanes that share one value"),
     given("passes", Meaning::Reducer, "u32", "passes through shared memory"),
     given("addr", Meaning::Operand(Operand::Addr), "ptr", "the address accessed; varying"),
-    given("saddr", LATER, "u32", "the shared-memory side of a copy; varying"),
+    given("saddr", Meaning::Operand(Operand::Saddr), "u32", "the shared-memory side of a copy; varying"),
     given("bytes", Meaning::Operand(Operand::Bytes), "u32", "bytes accessed"),
     given("width", Meaning::SiteNumber(SiteValue::Width), "u32", "bits an element"),
     given("elems", Meaning::SiteNumber(SiteValue::Elems), "u32", "elements of a vector"),
     given("space", Meaning::SiteText(SiteKey::Space), "str", "the state space"),
-    given("out", LATER, "site", "what the instruction gives; varying"),
-    given("in1", LATER, "site", "its first source; varying"),
-    given("in2", LATER, "site", "its second source; varying"),
-    given("in3", LATER, "site", "its third source; varying"),
-    given("in4", LATER, "site", "its fourth source; varying"),
-    given("in5", LATER, "site", "its fifth source; varying"),
-    given("old", LATER, "site", "what a store overwrites; varying"),
+    given("out", Meaning::Open(Part::Out), "site", "what the instruction gives; varying"),
+    given("in1", Meaning::Open(Part::In(1)), "site", "its first source; varying"),
+    given("in2", Meaning::Open(Part::In(2)), "site", "its second source; varying"),
+    given("in3", Meaning::Open(Part::In(3)), "site", "its third source; varying"),
+    given("in4", Meaning::Open(Part::In(4)), "site", "its fourth source; varying"),
+    given("in5", Meaning::Open(Part::In(5)), "site", "its fifth source; varying"),
+    given("old", Meaning::Open(Part::Old), "site", "what a store overwrites; varying"),
     given("macs", Meaning::SiteNumber(SiteValue::Macs), "u32", "multiply-adds of a matrix instruction"),
-    given("taken", LATER, "bool", "does the branch go? varying"),
+    given("taken", Meaning::Operand(Operand::Taken), "bool", "does the branch go? varying"),
     given("pred", Meaning::Operand(Operand::Pred), "bool", "the instruction's guard; varying"),
-    given("done", LATER, "bool", "is the wait over? varying"),
-    given("callee", LATER, "str", "the function called"),
+    given("done", Meaning::Operand(Operand::Done), "bool", "is the wait over? varying"),
+    given("callee", Meaning::SiteText(SiteKey::Callee), "str", "the function called"),
 ];
 
 /// What the language means by `name`.

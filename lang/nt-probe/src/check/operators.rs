@@ -184,6 +184,9 @@ impl Checker<'_, '_> {
     }
 
     fn compare(&mut self, op: CompareOp, a: Value, b: Value, span: Span) -> Value {
+        if let (Value::Open(a, _), Value::Open(b, _)) = (&a, &b) {
+            return self.compare_open(op, *a, *b, span);
+        }
         // Conditions are equal where they do not differ.
         let conditions = |value: &Value| matches!(value, Value::Typed(expr) if expr.ty == Type::Bool);
         if conditions(&a) && conditions(&b) && matches!(op, CompareOp::Eq | CompareOp::Ne) {

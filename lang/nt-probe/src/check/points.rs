@@ -1,9 +1,9 @@
 //! Tracepoints: providers, classes, qualifiers, placements. Language reference, Tracepoints.
 //!
-//! `kernel:` and `bb:` points become tracepoints of the IR here, those of instructions in `instructions.rs`. The others are
-//! refused by name: they are not compiled yet.
+//! `kernel:` points become tracepoints of the IR here, those of instructions in `instructions.rs`, all others in `places.rs`.
+//! `gcn:` is refused by name: it is not compiled yet.
 
-use super::{Checker, instructions};
+use super::{Checker, instructions, places};
 use crate::ast::{Atom, Part, Point, Unit};
 use crate::literal::unescape;
 use crate::token::Word;
@@ -11,8 +11,8 @@ use nt_diag::{Diagnostic, Span};
 use nt_ir::program::Tracepoint;
 
 const PROVIDERS: &[&str] = &["kernel", "func", "bb", "inst", "ptx", "gcn", "line", "mark"];
-const PLACEMENTS: &[&str] = &["before", "after", "reach"];
-const EVENTS: &[&str] = &["entry", "exit"];
+pub(super) const PLACEMENTS: &[&str] = &["before", "after", "reach"];
+pub(super) const EVENTS: &[&str] = &["entry", "exit"];
 
 /// What the points of a probe came to.
 #[derive(Debug, Default)]
@@ -30,10 +30,10 @@ pub(super) fn check(checker: &mut Checker<'_, '_>, unit: Option<Unit<'_>>, point
             "inst" => instructions::by_class(checker, point),
             "ptx" => instructions::text(checker, point),
             "gcn" => later(checker, point, "`gcn:` tracepoints"),
-            "bb" => blocks(checker, point),
-            "func" => later(checker, point, "`func:` tracepoints"),
-            "line" => later(checker, point, "`line:` tracepoints"),
-            "mark" => later(checker, point, "`mark:` tracepoints"),
+            "bb" => places::blocks(checker, point),
+            "func" => places::functions(checker, point),
+            "line" => places::lines(checker, point),
+            "mark" => places::marks(checker, point),
             other => {
                 let message = format!("unknown kind of tracepoint `{other}:`");
                 let diagnostic = Diagnostic::error("unknown-class", point.provider.span, message)
@@ -102,48 +102,6 @@ fn kernel(checker: &mut Checker<'_, '_>, point: &Point<'_>) -> Option<Vec<Tracep
                 Atom::Glob(word) => return unknown_event(checker, word.span, word.text.trim_matches('"')),
             }
         }
-    }
-    Some(list)
-}
-
-/// `bb:entry`, `bb:loop`. `None` if it is refused.
-fn blocks(checker: &mut Checker<'_, '_>, point: &Point<'_>) -> Option<Vec<Tracepoint>> {
-    let help = "`bb:entry` is each basic block, `bb:loop` those that a backward branch enters: once a round";
-    let part = match point.parts.as_slice() {
-        [part] => part,
-        [_, more, ..] => {
-            refuse(checker, part_span(more), "bad-placement", "`bb:` points have no placement", help);
-            return None;
-        }
-        [] => return None,
-    };
-    let events = match part {
-        Part::Path(path) if path.len() == 1 => path.first().map_or(&[][..], Vec::as_slice),
-        _ => &[],
-    };
-    let mut list = Vec::new();
-    for event in events {
-        match event {
-            Atom::Word(Word { text: "entry", .. }) | Atom::Any(_) => {
-                list.push(Tracepoint::Block { looped: false });
-            }
-            Atom::Word(Word { text: "loop", .. }) => list.push(Tracepoint::Block { looped: true }),
-            Atom::Word(_) | Atom::Glob(_) => {
-                list.clear();
-                break;
-            }
-        }
-    }
-    if list.is_empty() {
-        let diagnostic = Diagnostic::error(
-            "unknown-class",
-            part_span(part),
-            "basic blocks have the points `entry` and `loop`",
-        )
-        .suggest(part_span(part).of(checker.text), ["entry", "loop"])
-        .help(help);
-        checker.found.push(diagnostic);
-        return None;
     }
     Some(list)
 }

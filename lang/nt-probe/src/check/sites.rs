@@ -5,25 +5,15 @@
 //! the program that a condition on the site decides (`if has(macs) { … }`, `/elems > 1/`) may ask for what some sites lack:
 //! it is not there where it is asked.
 
-use super::{Checker, Value, instructions};
+use super::{Checker, Value};
 use crate::ast::{Argument, BinaryOp, Expr, ExprKind};
 use crate::checked::{self, Kind};
 use crate::literal::unescape;
 use crate::token::Word;
 use nt_diag::{Diagnostic, Span};
-use nt_ir::program::{Operand, Part, SiteKey, SiteValue, Tracepoint, Type};
+use nt_ir::program::{Part, SiteKey, SiteValue, Tracepoint, Type};
 
 impl<'s> Checker<'_, 's> {
-    /// `addr`, `bytes`, `pred`
-    pub(super) fn operand(&mut self, operand: Operand, word: Word<'_>) -> Value {
-        if !self.must_be_offered(word) {
-            return Value::Bad;
-        }
-        let varying = operand != Operand::Bytes || instructions::bytes_vary(&self.scope.points);
-        let Some(ty) = operand.ty() else { return Value::Bad };
-        self.of_site(Kind::Operand(operand), ty, varying, word.span)
-    }
-
     /// `width`, `macs`, `line` …
     pub(super) fn site_number(&mut self, number: SiteValue, word: Word<'_>) -> Value {
         if number.part().is_some() && !self.must_be_offered(word) {
@@ -40,15 +30,7 @@ impl<'s> Checker<'_, 's> {
         Value::Text(key, word.span)
     }
 
-    /// An operand that is not compiled yet.
-    pub(super) fn later_operand(&mut self, word: Word<'_>) -> Value {
-        if self.must_be_offered(word) {
-            self.not_yet(word.span, LATER_OPERANDS);
-        }
-        Value::Bad
-    }
-
-    fn of_site(&mut self, kind: Kind, ty: Type, varying: bool, span: Span) -> Value {
+    pub(super) fn of_site(&mut self, kind: Kind, ty: Type, varying: bool, span: Span) -> Value {
         Value::Typed(checked::Expr { kind, ty, varying, span })
     }
 
@@ -105,32 +87,6 @@ impl<'s> Checker<'_, 's> {
         self.found.push(diagnostic);
     }
 
-    /// Is there the operand that `word` names at every tracepoint, as far as classes tell? Where not, it is told.
-    pub(super) fn must_be_offered(&mut self, word: Word<'_>) -> bool {
-        if self.scope.points.is_empty() {
-            self.wrong("not-constant", word.span, format!("`{}` in a constant: it is of a site", word.text));
-            return false;
-        }
-        if self.scope.undecided > 0 {
-            return true;
-        }
-        let Some(class) = instructions::lacks(&self.scope.points, word.text) else { return true };
-        let name = word.text;
-        let diagnostic = if matches!(class, "kernel" | "bb") {
-            let which =
-                if class == "kernel" { "the kernel's entry and exit have" } else { "a basic block has" };
-            let message = format!("`{name}` is an operand of instructions, and {which} none");
-            Diagnostic::error("operand-absent", word.span, message)
-                .help("instructions have tracepoints `inst:CLASS`")
-        } else {
-            let message = format!("`{name}` is an operand that no `{class}` has");
-            Diagnostic::error("operand-absent", word.span, message)
-                .help(format!("ask first: `if has({name}) {{ … }}`, or `/has({name})/` for the whole probe"))
-        };
-        self.found.push(diagnostic);
-        false
-    }
-
     /// Is every tracepoint told by `key`? Where not, it is told.
     pub(super) fn must_be_told(&mut self, key: SiteKey, word: Word<'_>) -> bool {
         if key.part().is_some() {
@@ -138,6 +94,13 @@ impl<'s> Checker<'_, 's> {
         }
         if self.scope.points.is_empty() {
             self.wrong("not-constant", word.span, format!("`{}` in a constant: it is of a site", word.text));
+            return false;
+        }
+        let elsewhere = |point: &Tracepoint| !matches!(point, Tracepoint::Mark { .. });
+        if key == SiteKey::Mark && self.scope.undecided == 0 && self.scope.points.iter().any(elsewhere) {
+            let message = "`mark` is told of `mark:` points alone";
+            let diagnostic = Diagnostic::error("operand-absent", word.span, message);
+            self.found.push(diagnostic);
             return false;
         }
         let none = self.scope.points.iter().find_map(|point| match point {
@@ -161,7 +124,3 @@ impl<'s> Checker<'_, 's> {
         true
     }
 }
-
-/// As messages call it.
-pub(super) const LATER_OPERANDS: &str =
-    "some operands (`saddr`, `in1`, `out`, `old`, `taken`, `done`, `callee`)";

@@ -52,7 +52,6 @@ impl<'s> Checker<'_, 's> {
             ExprKind::Name(word) | ExprKind::Call(word, _) => {
                 match names::find(word.text).map(|given| given.meaning) {
                     Some(Meaning::NotYet(what)) => self.not_yet(expr.span, what),
-                    Some(Meaning::LaterOperand) => self.not_yet(expr.span, super::sites::LATER_OPERANDS),
                     Some(Meaning::Reducer) => self.not_yet(expr.span, super::exprs::REDUCERS),
                     _ => {}
                 }
