@@ -243,7 +243,15 @@ impl Builder<'_, '_, '_> {
     }
 
     fn write(&mut self, block: u32, write: &Write) {
-        let inputs = write.inputs.iter().map(|&source| self.source(source)).collect();
+        let inputs: Vec<Value> = write.inputs.iter().map(|&source| self.source(source)).collect();
+        // A copy is what it is a copy of.
+        if let (Operation::Copy, [original], None) = (write.operation, &inputs[..], write.guard) {
+            let node = &self.code.nodes[*original as usize];
+            if node.width == write.width || matches!(node.operation, Operation::Leaf(_)) {
+                self.set(write.register, *original);
+                return;
+            }
+        }
         let mut value = self.node(write.operation, inputs, write.width, block);
         if let Some(node) = self.code.nodes.last_mut() {
             (node.is_synchronised, node.is_after_call) = (write.is_synchronised, write.is_after_call);

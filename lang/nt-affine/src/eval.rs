@@ -143,12 +143,13 @@ fn block_start(code: &Code, node: &Node, forms: &[Form]) -> Option<Form> {
         (leaf(0)?, leaf(1)?),
         (Leaf::Block(a), Leaf::Threads(b)) | (Leaf::Threads(a), Leaf::Block(b)) if a == b
     );
-    let product = forms.first()?.mul(forms.get(1)?, 64)?;
-    let start = Form { known: product.known.without_sign(32), ..product };
+    let below = |form: Form| Form { known: form.known.without_sign(32), ..form };
+    let start = below(forms.first()?.mul(forms.get(1)?, 64)?);
     match forms.get(2) {
-        _ if !is_start => None,
+        _ if !is_start || node.width != 32 => None,
         None => Some(start),
-        Some(thread) => Some(start.add(thread, node.width)),
+        Some(thread) if thread.is_positive(32) => Some(below(start.add(thread, 32))),
+        Some(thread) => Some(start.add(thread, 32)),
     }
 }
 

@@ -123,7 +123,7 @@ impl<'c> Solution<'c> {
                 return false;
             }
             let Some(new) = self.next(value) else { continue };
-            let varies = new.is_err();
+            let varies = new.as_ref().map_or(true, |form| !form.is_uniform());
             self.states[value as usize] = Some(new);
             let mut wake = |value: Value| {
                 if !std::mem::replace(&mut is_waiting[value as usize], true) {
