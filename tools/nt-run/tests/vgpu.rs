@@ -6,11 +6,11 @@
 mod common;
 
 use common::{Done, PROBE, Place, compiled, done, library, testdata};
-use nt_trace::ntt::{Event, Trace};
+use nt_trace::ntt::{Event, Streams, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// The kernels of `bench/kernels.cu`.
 const KERNELS: usize = 11;
@@ -133,15 +133,62 @@ fn assert_right(stdout: &str, fused: bool) {
     }
 }
 
-/// The trace of the one process of a run, whole: for each kernel the warps that its launch had, and the records found,
-/// each of another warp.
-fn records(place: &Place) -> BTreeMap<String, (u64, u64)> {
+/// The trace of the one process of a run.
+fn trace(place: &Place) -> Vec<u8> {
     let folder = std::fs::read_dir(place.path("trace.ntt")).unwrap().map(|entry| entry.unwrap().path());
     let traces: Vec<PathBuf> = folder
         .filter(|path| path.extension().is_some_and(|e| e == "ntt") && !path.ends_with("run.ntt"))
         .collect();
     assert_eq!(traces.len(), 1);
-    let bytes = std::fs::read(&traces[0]).unwrap();
+    std::fs::read(&traces[0]).unwrap()
+}
+
+/// What the streams of a kernel hold.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Events {
+    stored: u64,
+    dropped: u64,
+    /// Of all lanes of the stored ones.
+    bytes: u64,
+    parts: u64,
+}
+
+/// What a run with `dmat` has saved, by kernel.
+fn events(place: &Place) -> BTreeMap<String, Events> {
+    let bytes = trace(place);
+    let (mut found, mut ended, mut streams) = (BTreeMap::<String, Events>::new(), false, Streams::default());
+    for event in Trace::new(&bytes) {
+        match event {
+            Event::Stream(batch) => {
+                let map = batch.map().unwrap();
+                let column = map.columns.iter().position(|column| column.name == "bytes").unwrap();
+                let mut part = streams.open(&batch).unwrap();
+                let of_kernel = found.entry(batch.kernel.name.clone()).or_default();
+                of_kernel.parts += 1;
+                of_kernel.dropped += part.dropped().map(|(_, events)| u64::from(events)).sum::<u64>();
+                let reader = Arc::clone(&part.reader);
+                for piece in part.pieces(1 << 20) {
+                    for event in reader.events(&piece) {
+                        let mut bytes = [0; 32];
+                        assert!(event.put_lanes(column, &mut bytes) && event.site().is_some());
+                        of_kernel.stored += 1;
+                        of_kernel.bytes += event.lanes().map(|lane| bytes[lane as usize]).sum::<u64>();
+                    }
+                }
+            }
+            Event::End(_) => ended = true,
+            Event::Trouble(trouble) => panic!("{trouble:?}"),
+            _ => {}
+        }
+    }
+    assert!(ended);
+    found
+}
+
+/// The trace of the one process of a run, whole: for each kernel the warps that its launch had, and the records found,
+/// each of another warp.
+fn records(place: &Place) -> BTreeMap<String, (u64, u64)> {
+    let bytes = trace(place);
     let (mut found, mut ended) = (BTreeMap::new(), false);
     for event in Trace::new(&bytes) {
         match event {
@@ -187,6 +234,46 @@ fn probed_kernels_compute_the_same_and_every_warp_is_seen_once() {
         assert_eq!(records.len(), KERNELS);
         for (kernel, (warps, found)) in records {
             assert!(warps > 0 && found == warps, "{text}: {kernel}: {found} of {warps} warps");
+        }
+    }
+}
+
+/// The lanes' bytes of all events are the bytes that the software GPU itself counted; where a stream is too small for all,
+/// what is missing was counted as dropped.
+#[test]
+fn every_access_is_in_the_stream_or_was_counted() {
+    for text in ["nvcc/kernels.sm_90.ptx", "nvcc/kernels.sm_80.ptx"] {
+        let (place, ptx) = (installed(), kernels(text));
+        for folder in ["plain", "whole", "small", "tiny"] {
+            std::fs::create_dir(place.path(folder)).unwrap();
+        }
+        let plain = unprobed(&place, &harness_words(&ptx, "plain"));
+        assert_eq!(plain.code, 0, "{text}: {}", plain.stderr);
+        let accessed = accessed(&place);
+
+        let run = |folder: &str, options: &[&str]| {
+            let done = run_with(&place, "dmat", options, &harness_words(&ptx, folder));
+            assert_eq!(done.code, 0, "{text}: {}", done.stderr);
+            let headline = format!("nt-run: {KERNELS} of {KERNELS} launches probed, {KERNELS} collected\n");
+            assert!(done.stderr.starts_with(&headline), "{text}: {}", done.stderr);
+            assert_right(&done.stdout, true);
+            assert_eq!(results(&place, "plain"), results(&place, folder), "{text}: {folder}");
+            events(&place)
+        };
+        let whole = run("whole", &["--vgpu"]);
+        assert_eq!(whole.len(), KERNELS);
+        for (kernel, events) in &whole {
+            let counted = Events { bytes: accessed[kernel], dropped: 0, ..*events };
+            assert_eq!(*events, counted, "{text}: {kernel}");
+        }
+        // The first chunks of all warps and no more; of half a MiB, not even those of some kernels.
+        for options in [&["--vgpu", "--stream", "32K"][..], &["--vgpu", "--pool", "1M"]] {
+            let folder = if options.contains(&"32K") { "small" } else { "tiny" };
+            let cut = run(folder, options);
+            for (kernel, events) in &cut {
+                assert_eq!(events.stored + events.dropped, whole[kernel].stored, "{text}: {kernel}");
+            }
+            assert!(cut.values().any(|events| events.dropped > 0), "{cut:?}");
         }
     }
 }
