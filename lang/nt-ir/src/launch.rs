@@ -7,7 +7,7 @@
 //!
 //! A kernel woven under conditions runs only where they hold: whoever launches it compares ([`Conditions::is_subset_of`])
 //! what was relied on with what the launch has, and takes another twin, or the original, where that is less.
-//! `docs/injection.md`, Launch conditions.
+//! `docs/injection.md` tells what each is good for.
 
 use std::fmt;
 

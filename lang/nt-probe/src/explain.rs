@@ -191,7 +191,7 @@ pub const EXPLANATIONS: &[Explanation] = &[
         "operand-absent",
         "kernel:entry { let a = addr; }",
         "Operands such as `addr` or `macs` belong to an instruction, and the tracepoint has none, or one of a class without that \
-         operand. Ask first where only some of its instructions have it: `if has(macs) { … }`, or `/has(macs)/` for the whole \
+         operand, or stands where it is not there: `out` and `done` behind the instruction, `old` before it. Ask first where only some of its instructions have it: `if has(macs) { … }`, or `/has(macs)/` for the whole \
          probe. What a condition on the site keeps from being computed need not be there.",
     ),
     on(

@@ -216,6 +216,7 @@ fn run(program: &Program, machine: Machine, closes: bool) -> Vec<(String, Vec<u6
                     )
                 };
                 assert!(!closed.code.iter().any(|inst| open(&inst.op)));
+                assert!(told_fields_are_constant(program, &closed));
                 run_probe(program, &closed, machine, &mut states, &mut records);
             } else {
                 run_probe(program, probe, machine, &mut states, &mut records);
@@ -223,6 +224,20 @@ fn run(program: &Program, machine: Machine, closes: bool) -> Vec<(String, Vec<u6
         }
     }
     records
+}
+
+/// What the code of an event tells is known where a probe is closed over a site.
+fn told_fields_are_constant(program: &Program, closed: &Probe) -> bool {
+    let is_constant = |id: &ValueId| {
+        closed.code.iter().any(|inst| inst.result == Some(*id) && matches!(inst.op, Op::Const(_)))
+    };
+    closed.code.iter().all(|inst| match &inst.op {
+        Op::Save { map, values } => {
+            let told = &program.maps[map.0 as usize].told;
+            values.iter().all(|(field, value)| !told.contains(field) || is_constant(value))
+        }
+        _ => true,
+    })
 }
 
 fn run_probe(

@@ -44,7 +44,8 @@ pub struct Facts<'f> {
     pub inputs: &'f [Option<Elements>],
     /// What a store overwrites.
     pub old: Option<Elements>,
-    /// What else `has(x)` finds, of the operands that have no field here or cannot be read.
+    /// What else `has(x)` finds, of the operands that have no field here. Not what cannot be read from where the body stands:
+    /// `out` before the instruction, `old` behind it.
     pub others: &'f [Part],
 }
 
