@@ -231,6 +231,7 @@ impl Batch {
             }
             Item::Part { map, head, .. } => {
                 let drops = std::mem::take(&mut self.drops);
+                notes::EVENTS.add(record::dropped(&drops));
                 let slots = stage.bytes(at, (head.slots * SLOT) as usize);
                 record::part(trace, launched, &fetched.layout, map, head, &drops, slots)
             }

@@ -23,7 +23,12 @@ impl Note {
 
     /// Once more.
     pub(crate) fn count(&self) {
-        self.count.fetch_add(1, Ordering::Relaxed);
+        self.add(1);
+    }
+
+    /// So many times more.
+    pub(crate) fn add(&self, times: u64) {
+        self.count.fetch_add(times, Ordering::Relaxed);
     }
 }
 
@@ -47,6 +52,8 @@ notes! {
     ODD_IMAGE: "modules are in a form whose length is not known; nothing in them is probed";
     /// The tables are fixed in size.
     TABLE_FULL: "functions or modules found no room in the hook's tables and are not probed";
+    /// See `batch::Batch`.
+    EVENTS: "events found no room in the streams of their launches; --stream gives them more";
     /// Replays, whose kernels were seen when they were captured.
     GRAPHS: "graph launches ran as they are; kernels in graphs are not probed";
     /// Old and multi-device forms.

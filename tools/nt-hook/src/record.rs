@@ -29,6 +29,12 @@ pub(crate) fn launch<'s>(
     Ok(())
 }
 
+/// The sum of drops.
+pub(crate) fn dropped(drops: &[u8]) -> u64 {
+    let (words, _) = drops.as_chunks::<4>();
+    words.iter().map(|word| u64::from(u32::from_le_bytes(*word))).sum()
+}
+
 /// A part of a stream of a launch.
 pub(crate) fn part(
     trace: &mut Trace,

@@ -125,6 +125,10 @@ fn what_finds_no_room_is_counted() {
         assert_eq!(stream.drops[..6], [0, 7, 17, 0, 7, 17]);
         stream.check(10);
     }
+    let lost = 3 * (11 * 7 + 10 * 17);
+    let note =
+        format!("{lost} events found no room in the streams of their launches; --stream gives them more");
+    assert_eq!(run.trace().notes, [note]);
 }
 
 /// Segments of a quarter of the pool: each is used again and again, and only what was used is cleared.
