@@ -17,6 +17,7 @@ mod glob;
 mod known;
 pub mod launch;
 pub mod layout;
+mod map;
 pub mod passes;
 mod point;
 pub mod program;
