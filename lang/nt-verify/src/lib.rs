@@ -29,6 +29,21 @@
 //! inner groups and instructions of the list in `opcode.rs`; a span reads the context by
 //! `ld.param.u64 %nt_b, [nt_ctx+8];` inside one claimed field. Effects (stores, writes of state) before a guarded
 //! instruction stand under that guard: behind `@!%p1 bra $nt_L;`, or predicated with it. Before a branch they need not.
+//!
+//! # Spans after an instruction
+//!
+//! ```text
+//! /*nt:7{*/.reg .b64 %nt_v7; .reg .pred %nt_g7; { mov.b64 %nt_v7, %rd4; mov.pred %nt_g7, %p1; }/*}nt:7*/
+//! @%p1 ld.global.u64 %rd4, [%rd4+8];
+//! /*nt:8 after{*/{ … @!%p1 bra $nt_L8; … sub.u64 %nt_d, %rd4, %nt_v7; … $nt_L8: }/*}nt:8*/
+//! ```
+//!
+//! A span whose mark says `after` belongs to the instruction directly before it: nothing stands between but blanks,
+//! comments and other spans after it, also no `.loc`; spans before the next instruction come last. It reads what the
+//! instruction wrote, and what it read and did not write; its effects stand under that instruction's guard. What the
+//! instruction overwrites, a span before it saves in registers of any type, declared outside of its braces, which the
+//! spans after that same instruction may read; so also the guard, if the instruction writes that (`%nt_g7` is then the
+//! guard). Names of such registers occur once in a function.
 
 mod claim;
 mod flow;
@@ -121,10 +136,11 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
 
     // V2 for each span; V3 for its text; then all that its statements may and may not do.
     let mut places = Places::new(&module);
+    let followed = followed(&module, &undone);
     let mut current: Option<Current<'_, '_>> = None;
     let mut ready = pin::Ready::new();
     for span in undone.inserted.iter().filter(|inserted| !inserted.is_edit) {
-        let place = match places.find(span.old.start) {
+        let place = match places.find(span.old.start, span.is_after) {
             Ok(place) => place,
             Err(message) => {
                 report.add(Rule::V2, span.whole, message);
@@ -152,26 +168,46 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
                 state: judge::State::new(),
                 writes: OnceCell::new(),
                 carried: HashSet::new(),
+                saved: (None, Vec::new()),
             });
         }
-        let Some(Current { shadows, state, writes, carried, .. }) = &mut current else { continue };
+        let Some(Current { shadows, state, writes, carried, saved, .. }) = &mut current else { continue };
+        if saved.0 != place.instruction {
+            *saved = (place.instruction, Vec::new());
+        }
         let at = span.old.start;
         let site = judge::Site {
             claim,
             is_entry: place.is_entry,
             guard: place.guard.map(|(register, negated)| (module.at(register), negated)),
+            keeps_guard: program.keeps_guard(&place),
+            is_after: place.is_after,
+            has_after: !place.is_after && place.instruction.is_some_and(|index| followed.contains(&index)),
+            saved: if place.is_after { &saved.1 } else { &[] },
             is_branch: place.is_branch,
             shadows: &|name| shadows.hides(name, at),
             program: &|name| program.source(&place, writes, name),
             pins: &pins,
             level,
         };
+        let has_after = site.has_after;
         let outer = judge::judge(&statements, Span::at(span.inner.end), &site, state, report);
+        if has_after {
+            saved.1.extend(outer.iter().map(|register| register.saved));
+            saved.1.truncate(span::MOST_REGISTERS);
+        }
         pin::carry(&outer, place.instruction, carried, &mut ready, report);
     }
 
     // V16, and V1 for edits that are nothing.
     pins.edits(&program, woven, &undone, &others, &ready, report);
+}
+
+/// The instructions that spans follow.
+fn followed(module: &nt_ptx::syntax::Module<'_>, undone: &undo::Undone) -> HashSet<u32> {
+    let mut places = Places::new(module);
+    let after = undone.inserted.iter().filter(|inserted| inserted.is_after);
+    after.filter_map(|span| places.find(span.old.start, true).ok()?.instruction).collect()
 }
 
 /// The function whose spans are looked at.
@@ -183,4 +219,6 @@ struct Current<'s, 'w> {
     writes: OnceCell<Writes<'s>>,
     /// The registers that its spans declare outside of their braces.
     carried: HashSet<&'w str>,
+    /// Those that the spans before an instruction hold ready for spans after it.
+    saved: (Option<u32>, Vec<judge::Saved<'w>>),
 }

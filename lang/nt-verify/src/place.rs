@@ -22,9 +22,11 @@ pub(crate) struct Place {
     pub(crate) function: usize,
     /// Is everything before it in that function a declaration?
     pub(crate) is_entry: bool,
-    /// The instruction that follows, by its index in [`Module::statements`]: lines of source and pragmas may stand
-    /// between, labels may not.
+    /// The instruction that it belongs to, by its index in [`Module::statements`]: the one that follows, where lines of
+    /// source and pragmas may stand between, but no labels; or the one before it.
     pub(crate) instruction: Option<u32>,
+    /// Is that the one before it?
+    pub(crate) is_after: bool,
     /// The register of that instruction's guard, and whether it is negated.
     pub(crate) guard: Option<(Span, bool)>,
     /// Is that instruction a branch, which all lanes come to, taken or not?
@@ -53,8 +55,8 @@ impl<'m, 's> Places<'m, 's> {
         Places { module, bodies, leading: None, read: 0 }
     }
 
-    /// What stands at `at`, or why no span may.
-    pub(crate) fn find(&mut self, at: u32) -> Result<Place, &'static str> {
+    /// What stands at `at`, or why no span may: one that follows its instruction, or another.
+    pub(crate) fn find(&mut self, at: u32, is_after: bool) -> Result<Place, &'static str> {
         let after = self.bodies.partition_point(|(body, _)| body.start < at);
         let inside =
             after.checked_sub(1).and_then(|last| self.bodies.get(last)).filter(|(body, _)| at < body.end);
@@ -74,6 +76,9 @@ impl<'m, 's> Places<'m, 's> {
             return Err("a span within a comment, or behind something that is no statement");
         }
         self.read = at;
+        if is_after {
+            return self.behind(function, next.checked_sub(1).and_then(|last| Some((last, all.get(last)?))));
+        }
 
         let significant = |statement: &&Statement| !matches!(statement.kind, Kind::Loc);
         let before = all.get(..next).unwrap_or(&[]).iter().rev().take(NEAR).find(significant);
@@ -107,17 +112,43 @@ impl<'m, 's> Places<'m, 's> {
         let mut rest = rest.skip_while(|(_, s)| matches!(s.kind, Kind::Loc | Kind::Pragma(_)));
         let (instruction, guard, is_branch) = match rest.next().map(|(index, s)| (index, s.kind)) {
             Some((index, Kind::Instruction(instruction))) => {
-                let first = self.module.functions.get(function).and_then(|f| f.body.as_ref());
-                let first = first.map_or(0, |body| body.statements.start);
                 let opcode = opcode(self.module, &instruction);
                 let is_branch = matches!(opcode.split('.').next(), Some("bra" | "brx"));
                 let guard = instruction.guard.map(|guard| (guard.register, guard.negated));
-                (Some(first + index as u32), guard, is_branch)
+                (Some(self.number(function, index)), guard, is_branch)
             }
             _ => (None, None, false),
         };
         let is_entry = next <= self.leading(function, all);
-        Ok(Place { function, is_entry, instruction, guard, is_branch })
+        Ok(Place { function, is_entry, instruction, is_after: false, guard, is_branch })
+    }
+
+    /// The place directly behind a statement of a function, which must be an instruction that goes on there.
+    fn behind(&self, function: usize, statement: Option<(usize, &Statement)>) -> Result<Place, &'static str> {
+        let Some((index, Kind::Instruction(instruction))) = statement.map(|(index, s)| (index, s.kind))
+        else {
+            return Err("a span after an instruction that does not stand directly behind one");
+        };
+        if matches!(
+            opcode(self.module, &instruction).split('.').next(),
+            Some("bra" | "brx" | "ret" | "exit" | "trap")
+        ) {
+            return Err("a span after an instruction that leaves");
+        }
+        Ok(Place {
+            function,
+            is_entry: false,
+            instruction: Some(self.number(function, index)),
+            is_after: true,
+            guard: instruction.guard.map(|guard| (guard.register, guard.negated)),
+            is_branch: false,
+        })
+    }
+
+    /// The index in [`Module::statements`] of a statement of a function.
+    fn number(&self, function: usize, index: usize) -> u32 {
+        let body = self.module.functions.get(function).and_then(|function| function.body.as_ref());
+        body.map_or(0, |body| body.statements.start) + index as u32
     }
 
     /// The first statement that is no leading declaration.
@@ -271,7 +302,7 @@ mod tests {
         let text = marked.replace('^', "");
         let (module, found) = nt_ptx::parse(&text);
         assert!(!found.has_errors(), "{found:?}");
-        let place = Places::new(&module).find(at);
+        let place = Places::new(&module).find(at, false);
         let place = place.map(|p| (p.is_entry, p.guard.map(|(name, _)| module.at(name))));
         assert_eq!(place, expected, "{marked}");
     }
@@ -305,13 +336,39 @@ mod tests {
     }
 
     #[test]
+    fn places_behind_instructions() {
+        let check = |body: &str, expected: Result<Option<&str>, &str>| {
+            let marked = format!("{HEAD}.visible .entry k() {body}");
+            let at = marked.find('^').expect("is marked") as u32;
+            let text = marked.replace('^', "");
+            let (module, found) = nt_ptx::parse(&text);
+            assert!(!found.has_errors(), "{found:?}");
+            let place = Places::new(&module).find(at, true);
+            assert_eq!(place.map(|p| p.guard.map(|(name, _)| module.at(name))), expected, "{marked}");
+        };
+        let behind = Err("a span after an instruction that does not stand directly behind one");
+        let leaves = Err("a span after an instruction that leaves");
+        check("{ @%p mov.u32 %r, 1; /* c */ ^ ret; }", Ok(Some("%p")));
+        check("{ mov.u32 %r, 1;^ }", Ok(None));
+        check("{ { mov.u32 %r, 1; } ^ ret; }", behind);
+        check("{ .reg .b32 %r; ^ ret; }", behind);
+        check("{^ ret; }", behind);
+        check("{ mov.u32 %r, 1; L: ^ ret; }", behind);
+        check("{ mov.u32 %r, 1; .loc 1 2 3\n ^ ret; }", behind);
+        check("{ @%p ret; ^ ret; }", leaves);
+        check("{ @%p bra L; ^ L: ret; }", leaves);
+        check("{ trap; ^ ret; }", leaves);
+        check("{ mov.u32 ^ %r, 1; ret; }", Err("a span within a statement of the original"));
+    }
+
+    #[test]
     fn outside_of_bodies() {
         let text = format!("{HEAD}.global .u32 g;\n.entry k() {{ ret; }} ");
         let (module, _) = nt_ptx::parse(&text);
         let outside = "a span outside of all function bodies";
         for at in [0, HEAD.len() + 1, text.len() - 1, text.len(), text.find('{').expect("has a body")] {
             assert_eq!(
-                Places::new(&module).find(at as u32).map(|p| p.function).expect_err("is outside"),
+                Places::new(&module).find(at as u32, false).map(|p| p.function).expect_err("is outside"),
                 outside,
                 "{at}"
             );

@@ -10,7 +10,10 @@
 //! silence). And asynchronous instructions write registers after they are done: what one of them writes is read only
 //! where none of its kind can be on its way (`flow.rs`).
 //!
-//! Opcodes of the original are not known here. A destination is what stands in a first operand without brackets.
+//! A span after an instruction may read what that wrote, its destinations, and those of its sources that are no
+//! destination too: these hold what they held.
+//!
+//! Opcodes of the original are hardly known here. A destination is what stands in a first operand without brackets.
 
 use crate::flow::{Flight, Flights, asynchronous, opcode};
 use crate::place::Place;
@@ -40,12 +43,29 @@ pub(crate) enum Refused {
 pub(crate) struct Program<'m, 's> {
     pub(crate) module: &'m Module<'s>,
     info: OnceCell<ModuleInfo<'s>>,
-    /// What the instruction asked for last reads, since all spans before it and all their reads ask for the same.
-    reads: RefCell<(Option<u32>, Reads<'s>)>,
+    /// What the instruction asked for last names, since all spans around it and all their reads ask for the same.
+    uses: RefCell<(Option<u32>, Uses<'s>)>,
 }
 
-/// The names that an instruction reads, other than as its guard, by name; and whether as the base of an address.
-type Reads<'s> = Vec<(&'s str, bool)>;
+/// How an instruction names something, other than as its guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    Reads,
+    /// As the base of an address.
+    Base,
+    Writes,
+}
+
+/// The same of all places where it does.
+#[derive(Debug, Clone, Copy, Default)]
+struct Used {
+    is_read: bool,
+    is_base: bool,
+    is_written: bool,
+}
+
+/// The names of an instruction, by name, and how it uses them.
+type Uses<'s> = Vec<(&'s str, Use)>;
 
 /// What is known of the registers of one function, by name, whatever scope declares it.
 #[derive(Debug, Default)]
@@ -60,7 +80,7 @@ pub(crate) struct Writes<'s> {
 
 impl<'m, 's> Program<'m, 's> {
     pub(crate) fn new(module: &'m Module<'s>) -> Self {
-        Program { module, info: OnceCell::new(), reads: RefCell::default() }
+        Program { module, info: OnceCell::new(), uses: RefCell::default() }
     }
 
     pub(crate) fn info(&self) -> &ModuleInfo<'s> {
@@ -83,12 +103,16 @@ impl<'m, 's> Program<'m, 's> {
                 "is no register of this span, and no instruction follows that reads it",
             ));
         };
-        let Some(is_base) = self.reads(place.instruction, &instruction, name) else {
+        let used = self.used(place.instruction, &instruction, name);
+        if !used.is_read && !place.is_after {
             return Err(Refused::Source("is not what the instruction at the site reads"));
-        };
+        }
+        if !used.is_read && !used.is_written {
+            return Err(Refused::Source("is not what the instruction before the span reads or writes"));
+        }
         let declared = self.info().declared_at(place.function, at, name);
         if let Some(space) = self.variable_space(declared.map(|d| d.space), name) {
-            let plain = is_base && matches!(space, ".global" | ".shared" | ".const");
+            let plain = used.is_base && matches!(space, ".global" | ".shared" | ".const");
             return match plain {
                 true => Ok(Source { bits: 0, under_guard: false }),
                 false => Err(Refused::Source("is a variable whose address is not taken at the site")),
@@ -105,7 +129,11 @@ impl<'m, 's> Program<'m, 's> {
         let first =
             function.and_then(|function| function.body.as_ref()).map_or(0, |body| body.statements.start);
         let statement = place.instruction.map_or(usize::MAX, |index| (index - first) as usize);
-        if writes.asynchronous.get(name).is_some_and(|kinds| kinds & writes.flights.before(statement) != 0) {
+        let flight = match place.is_after {
+            true => writes.flights.behind(statement),
+            false => writes.flights.before(statement),
+        };
+        if writes.asynchronous.get(name).is_some_and(|kinds| kinds & flight != 0) {
             return Err(Refused::Time("is written by an asynchronous instruction, and may not be there yet"));
         }
         Ok(Source { bits, under_guard: place.guard.is_some() && !writes.always.contains(name) })
@@ -123,27 +151,55 @@ impl<'m, 's> Program<'m, 's> {
         }
     }
 
-    /// Does an instruction read `name`, other than as its guard? If so: as the base of an address?
-    fn reads(&self, index: Option<u32>, instruction: &Instruction, name: &str) -> Option<bool> {
-        let (of, reads) = &mut *self.reads.borrow_mut();
+    /// Does the instruction at a place leave the register of its own guard as it was?
+    pub(crate) fn keeps_guard(&self, place: &Place) -> bool {
+        let statement = place.instruction.and_then(|index| self.module.statements.get(index as usize));
+        let Some(Kind::Instruction(instruction)) = statement.map(|statement| statement.kind) else {
+            return true;
+        };
+        let guard = instruction.guard.map(|guard| self.module.at(guard.register));
+        !place.is_after
+            || guard.is_none_or(|guard| {
+                let names = self.uses_of(&instruction);
+                !names.contains(&(guard, Use::Writes))
+            })
+    }
+
+    /// How an instruction uses `name`, other than as its guard.
+    fn used(&self, index: Option<u32>, instruction: &Instruction, name: &str) -> Used {
+        let (of, uses) = &mut *self.uses.borrow_mut();
         if *of != index {
             *of = index;
-            reads.clear();
-            let mut first = First::default();
-            let mut opened = false;
-            for (kind, at) in self.module.code(instruction.operands) {
-                let is_destination = first.holds(kind);
-                if kind == TokenKind::Name && !is_destination {
-                    reads.push((self.module.at(at), opened));
-                }
-                opened = kind == TokenKind::OpenBracket;
-            }
-            reads.sort_unstable();
+            *uses = self.uses_of(instruction);
+            uses.sort_unstable();
         }
-        // Of equal names the one that is a base comes last.
-        let behind = reads.partition_point(|&(read, _)| read <= name);
-        let &(found, is_base) = reads.get(behind.checked_sub(1)?)?;
-        (found == name).then_some(is_base)
+        let before = uses.partition_point(|&(used, _)| used < name);
+        let all = uses.get(before..).unwrap_or(&[]).iter().take_while(|(used, _)| *used == name);
+        all.fold(Used::default(), |used, (_, how)| match how {
+            Use::Reads => Used { is_read: true, ..used },
+            Use::Base => Used { is_read: true, is_base: true, ..used },
+            Use::Writes => Used { is_written: true, ..used },
+        })
+    }
+
+    /// Every name in the operands of an instruction.
+    fn uses_of(&self, instruction: &Instruction) -> Uses<'s> {
+        let mut uses = Uses::new();
+        let mut first = First::of(&opcode(self.module, instruction));
+        let mut opened = false;
+        for (kind, at) in self.module.code(instruction.operands) {
+            let is_destination = first.holds(kind);
+            if kind == TokenKind::Name {
+                let how = match (is_destination, opened) {
+                    (true, _) => Use::Writes,
+                    (false, true) => Use::Base,
+                    (false, false) => Use::Reads,
+                };
+                uses.push((self.module.at(at), how));
+            }
+            opened = kind == TokenKind::OpenBracket;
+        }
+        uses
     }
 
     /// One walk over a function.
@@ -151,11 +207,12 @@ impl<'m, 's> Program<'m, 's> {
         let mut writes = Writes::default();
         for statement in self.module.body(function) {
             let Kind::Instruction(instruction) = statement.kind else { continue };
-            let kinds = asynchronous(&opcode(self.module, &instruction));
+            let opcode = opcode(self.module, &instruction);
+            let kinds = asynchronous(&opcode);
             if instruction.guard.is_some() && kinds.is_none() {
                 continue;
             }
-            let mut first = First::default();
+            let mut first = First::of(&opcode);
             for (kind, at) in self.module.code(instruction.operands) {
                 if !first.holds(kind) {
                     break;
@@ -181,15 +238,29 @@ impl<'m, 's> Program<'m, 's> {
 struct First {
     depth: u32,
     over: bool,
+    /// `tcgen05.ld.red` writes two operands, up to the address.
+    many: bool,
 }
 
 impl First {
+    /// Of an instruction that writes nothing, it is over at once: its first operand is read.
+    fn of(opcode: &str) -> First {
+        let mut words = opcode.split('.');
+        let over = match words.next().unwrap_or("") {
+            "nanosleep" | "bra" | "brx" | "setmaxnreg" | "pmevent" => true,
+            "bar" | "barrier" => !words.any(|word| word == "red"),
+            _ => false,
+        };
+        First { depth: 0, over, many: opcode.starts_with("tcgen05.ld") }
+    }
+
     fn holds(&mut self, kind: TokenKind) -> bool {
         match kind {
             TokenKind::OpenBrace | TokenKind::OpenParen => self.depth += 1,
             TokenKind::CloseBrace | TokenKind::CloseParen => self.depth = self.depth.saturating_sub(1),
             // An address is read, not written.
-            TokenKind::OpenBracket | TokenKind::Comma => self.over |= self.depth == 0,
+            TokenKind::OpenBracket => self.over |= self.depth == 0,
+            TokenKind::Comma => self.over |= self.depth == 0 && !self.many,
             _ => {}
         }
         !self.over

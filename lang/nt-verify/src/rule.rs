@@ -127,13 +127,14 @@ impl Rule {
                  `.branchtargets` list, between a label and the `.pragma` or table behind it, behind a pragma that speaks \
                  of the next instruction. Examples that ptxas accepts in silence: `@%p1 /*nt:1{*/{ … }/*}nt:1*/ ret;` guards \
                  the first inserted instruction and returns always; a span between a label and its `.pragma \"nounroll\"` \
-                 detaches the pragma, and one copy of a loop becomes 64. Why: the same statements at another place are \
-                 another program."
+                 detaches the pragma, and one copy of a loop becomes 64. A span marked `after` stands directly behind an instruction \
+                 that goes on there, no branch or exit. Why: the same statements at another place are another program."
             }
             Rule::V3 => {
                 "V3: a span alone. The text of a span, read by itself, is groups in braces that close, of whole \
                  statements: `.reg` declarations, labels, instructions. Before the first group, the span at the kernel's \
-                 entry may declare state, and any other a register for a pinned operand of the instruction behind it. No other directive, no string, no comment left open, no byte but plain ASCII. \
+                 entry may declare state, and any other a register for a pinned operand of the instruction behind it, or what \
+                 it saves for the spans after that. No other directive, no string, no comment left open, no byte but plain ASCII. \
                  Example: a span that ends in `// done` without a line end swallows the kernel's next statement. Why: \
                  inserted text must not change how the text around it is read, and what it declares must not leak."
             }
@@ -177,19 +178,21 @@ impl Rule {
                 "V9: sources. What a span reads is a constant, a register of its own that was assigned on every path \
                  before (a definition under a guard counts under that guard), state, what the instruction at the site reads \
                  itself (its guard, its source registers with the width that the program declares for them there, the \
-                 variable of its address), a special register that the kernel does not shadow there, a word of `nt_pin`, or \
+                 variable of its address; in a span after it also what it wrote, and what a span before it saved), a special register that the kernel does not shadow there, a word of `nt_pin`, or \
                  a whole field of the context, as the claim has it (of a number, its low half too). Examples that ptxas \
                  accepts in silence: reading `%nt_a` that nothing assigned; `%f1` before the load that writes it; \
                  `ld.param.u64 %nt_a, [nt_ctx+64];` behind a context of 32 bytes; `%clock` where the kernel declared \
                  `.reg .b32 %clock;`. Why: each of them is a value that nobody meant."
             }
             Rule::V10 => {
-                "V10: the time of reading. A register that an asynchronous instruction writes anywhere in the function \
-                 (`wgmma.mma_async`, `tcgen05.ld`) is not read by spans, and a register that the kernel assigns under guards \
-                 only is read under the guard of the site only. Examples that assemble: a span before `st.shared` that \
-                 reads an accumulator of `wgmma` makes ptxas wait there, or serialise all of them; one that reads the \
-                 result of `tcgen05.ld` before `tcgen05.wait::ld` reads what is not there. Why: the assembler takes a \
-                 register that nothing assigned on some path for any value."
+                "V10: the time of reading. A register that an asynchronous instruction writes (`wgmma.mma_async`, \
+                 `tcgen05.ld`) is read by spans only where every way from one of its kind leads over the wait for all of them \
+                 (`wgmma.commit_group` and `wgmma.wait_group 0`, `tcgen05.wait::ld`), none of these under a guard; and a register \
+                 that the kernel assigns under guards only is read under the guard of the site only. Examples that assemble: a \
+                 span before `st.shared` that reads an accumulator of `wgmma` makes ptxas wait there, or serialise all of them, \
+                 behind `wait_group 1` too; one that reads the result of `tcgen05.ld` before `tcgen05.wait::ld`, or behind a wait \
+                 that one of two ways leads past, reads what is not there. Why: the assembler takes a register that nothing \
+                 assigned on some path for any value."
             }
             Rule::V11 => {
                 "V11: memory. The address of a store is a base of the claim, plus index × the record's stride, plus a \
@@ -215,8 +218,9 @@ impl Rule {
                  kernel reads nothing, and what is read there stays asked about (V10). Nor is a guard asked for before a \
                  `bra` of a span, which has no effect: it goes forward in its own span (V5), behind its label holds only what \
                  holds on every way there, so that no effect comes out from under its guard, and all lanes come to the \
-                 span's end. (Another span may declare a `.b64` register \
-                 for a pinned operand of the instruction behind it: V16.) Example: without \
+                 span's end. A span after an instruction stands under that one's \
+                 guard as it was before. (Another span may declare a `.b64` register for a pinned operand of the instruction \
+                 behind it, V16, and what it saves for spans after that.) Example: without \
                  that branch the exit of a thread that does not leave is recorded, and the text assembles. Why: state that \
                  a loop can reach unassigned is garbage, and an effect without its site is a lie."
             }

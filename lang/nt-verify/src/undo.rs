@@ -35,6 +35,8 @@ pub(crate) struct Inserted {
     pub(crate) old: Span,
     /// An edit? Else a span.
     pub(crate) is_edit: bool,
+    /// Does the span follow the instruction that it belongs to?
+    pub(crate) is_after: bool,
 }
 
 impl Undone {
@@ -128,6 +130,7 @@ pub(crate) fn undo(original: &str, woven: &str, report: &mut Report) -> Option<U
             inner: Span::from(opened.end..end),
             old: Span::from(old_at..old_at + replaced.len()),
             is_edit,
+            is_after: opened.is_after,
         });
         old_at += replaced.len();
         at = whole_end;
@@ -139,12 +142,13 @@ pub(crate) fn undo(original: &str, woven: &str, report: &mut Report) -> Option<U
     Some(undone)
 }
 
-/// `/*nt:12{*/` or `/*nt:edit 382e30{*/`
+/// `/*nt:12{*/`, `/*nt:12 after{*/` or `/*nt:edit 382e30{*/`
 struct Opening<'w> {
     /// `12` or `edit`
     name: &'w str,
     /// Of an edit, the bytes that it replaced.
     replaced: Option<Vec<u8>>,
+    is_after: bool,
     /// Behind the mark.
     end: usize,
 }
@@ -159,13 +163,14 @@ impl<'w> Opening<'w> {
         let end = mark + "/*nt:".len() + brace + "{*/".len();
         if let Some(digits) = name.strip_prefix("edit ") {
             let replaced = unhex(digits).ok_or("the replaced bytes of an edit are not written in hex")?;
-            return Ok(Opening { name: "edit", replaced: Some(replaced), end });
+            return Ok(Opening { name: "edit", replaced: Some(replaced), is_after: false, end });
         }
+        let (name, is_after) = name.strip_suffix(" after").map_or((name, false), |name| (name, true));
         let plain = name.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() && name.len() <= 9;
         if !plain || (name.starts_with('0') && name != "0") {
             return Err("the number of a span is no number");
         }
-        Ok(Opening { name, replaced: None, end })
+        Ok(Opening { name, replaced: None, is_after, end })
     }
 }
 
@@ -209,6 +214,7 @@ mod tests {
         check("8.0*/", "/*nt:edit 382e30{*/9.0/*}nt:edit*/*/", Ok(&[("9.0", 0)]));
         check("a*/b", "a/*nt:edit 2a2f{*/x/*}nt:edit*/b", Ok(&[("x", 1)]));
         check("", "/*nt:7{*/x/*}nt:7*/", Ok(&[("x", 0)]));
+        check("ab", "a/*nt:7 after{*/x/*}nt:7*/b", Ok(&[("x", 1)]));
     }
 
     #[test]
@@ -228,6 +234,8 @@ mod tests {
         check("ab", "a/*nt:ctx x*/b", Err("a mark that opens nothing"));
         check("ab", "a/*nt:00{*/x/*}nt:00*/b", Err("the number of a span is no number"));
         check("ab", "a/*nt:{*/x/*}nt:*/b", Err("the number of a span is no number"));
+        check("ab", "a/*nt:7 behind{*/x/*}nt:7*/b", Err("the number of a span is no number"));
+        check("ab", "a/*nt:7 after{*/x/*}nt:7 after*/b", Err("expected `/*}nt:7*/` here"));
         check(
             "ab",
             "a/*nt:edit 6{*/x/*}nt:edit*/",

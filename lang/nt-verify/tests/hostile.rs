@@ -25,6 +25,7 @@ fn take_away(woven: &str) -> String {
         out.push_str(before);
         let (name, inner) = mark.split_once("{*/").unwrap();
         let (name, hex) = name.split_once(' ').unwrap_or((name, ""));
+        let hex = if name == "edit" { hex } else { "" };
         (0..hex.len())
             .step_by(2)
             .for_each(|i| out.push(u8::from_str_radix(&hex[i..i + 2], 16).unwrap() as char));

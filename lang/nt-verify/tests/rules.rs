@@ -35,6 +35,7 @@ fn original(woven: &str) -> String {
         out.push_str(before);
         let (name, inner) = mark.split_once("{*/").unwrap();
         let (name, hex) = name.split_once(' ').unwrap_or((name, ""));
+        let hex = if name == "edit" { hex } else { "" };
         let bytes: Vec<u8> =
             (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect();
         out.push_str(std::str::from_utf8(&bytes).unwrap());

@@ -26,7 +26,7 @@ use crate::opcode::{Act, Form, Level, Slot, forms, is_sync};
 use crate::pin::Pins;
 use crate::program::{Refused, Source};
 use crate::span::{Instruction, Kind, Operand, Shape, Statement};
-use crate::value::{Content, Facts, Known, Linear, Predicate};
+use crate::value::{Content, Fact, Facts, Known, Linear, Predicate};
 use crate::{Report, Rule};
 use nt_diag::Span;
 use number::About;
@@ -34,13 +34,21 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// What a span may rely on where it stands.
-pub(crate) struct Site<'a> {
+pub(crate) struct Site<'a, 'w> {
     /// What the kernel's context holds.
     pub(crate) claim: &'a Claim,
     /// Does the span stand behind the leading declarations, before everything else?
     pub(crate) is_entry: bool,
-    /// The register of the guard of the instruction that follows, and whether it is negated.
+    /// The register of the guard of the instruction that it belongs to, and whether it is negated.
     pub(crate) guard: Option<(&'a str, bool)>,
+    /// Does that register still hold what the instruction found in it?
+    pub(crate) keeps_guard: bool,
+    /// Does the span follow its instruction?
+    pub(crate) is_after: bool,
+    /// Do other spans follow the instruction of this one, for which it may hold something ready?
+    pub(crate) has_after: bool,
+    /// What spans before the instruction hold ready for this one, which follows it.
+    pub(crate) saved: &'a [Saved<'w>],
     /// Is that instruction a branch? All lanes come to it, whichever way they go.
     pub(crate) is_branch: bool,
     /// Does the kernel give this special register's name another meaning here?
@@ -63,6 +71,29 @@ pub(crate) struct Carried<'w> {
     pub(crate) span: Span,
     /// Where the span ends, it holds the address of this pin, and this much more.
     pub(crate) pin: Option<(u32, u64)>,
+    /// The same for spans after the instruction.
+    pub(crate) saved: Saved<'w>,
+}
+
+/// A register that a span before an instruction declares outside of its braces, for spans after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Saved<'w> {
+    pub(crate) name: &'w str,
+    bits: u32,
+    when: When,
+}
+
+/// When a saved register has a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    /// Where the guard of the instruction holds.
+    Guarded,
+    /// It is that guard's register, or, negated, the opposite of it.
+    Guard {
+        negated: bool,
+    },
+    Never,
 }
 
 /// Checks the statements of one span; the state that it declares is added to `state`. Gives what it declares for the
@@ -70,7 +101,7 @@ pub(crate) struct Carried<'w> {
 pub(crate) fn judge<'w>(
     statements: &[Statement<'w>],
     end: Span,
-    site: &Site<'_>,
+    site: &Site<'_, 'w>,
     state: &mut State<'w>,
     report: &mut Report,
 ) -> Vec<Carried<'w>> {
@@ -94,6 +125,10 @@ pub(crate) fn judge<'w>(
         let content = Content::Assigned(judge.fresh(bits));
         judge.register(name, Register { bits, is_state: true }, content);
     }
+    for saved in site.saved {
+        let content = judge.restored(saved.when, saved.bits);
+        judge.register(saved.name, Register { bits: saved.bits, is_state: false }, content);
+    }
     judge.find_labels(statements);
     let mut scope = 0;
     let mut outer = Vec::new();
@@ -110,7 +145,8 @@ pub(crate) fn judge<'w>(
             }
             Kind::Declaration { bits, names } => {
                 let is_outer = judge.scopes.is_empty();
-                if is_outer && !site.is_entry && (site.pins.is_empty() || *bits != 64) {
+                let for_pin = !site.pins.is_empty() && *bits == 64;
+                if is_outer && !site.is_entry && (site.is_after || !(for_pin || site.has_after)) {
                     let message = "state is declared in the span at the kernel's entry only";
                     judge.add(Rule::V12, statement.span, message);
                 }
@@ -133,7 +169,8 @@ pub(crate) fn judge<'w>(
     }
     let mut carried = Vec::new();
     for (name, bits, register, span) in outer {
-        let assigned = judge.now.as_ref().and_then(|here| here.contents.get(register));
+        let assigned = judge.now.as_ref().and_then(|here| here.contents.get(register)).cloned();
+        let assigned = assigned.as_ref();
         let pin = match assigned {
             Some(Content::Assigned(Known::Word(word))) => word.pin(),
             Some(Content::Assigned(_)) => None,
@@ -149,7 +186,8 @@ pub(crate) fn judge<'w>(
         if site.is_entry {
             state.insert(name, bits);
         }
-        carried.push(Carried { name, span, pin });
+        let saved = Saved { name, bits, when: assigned.map_or(When::Never, |content| judge.when(content)) };
+        carried.push(Carried { name, span, pin, saved });
     }
     if judge.now.is_none() {
         judge.add(Rule::V5, end, "the end of the span is never reached");
@@ -188,7 +226,7 @@ struct Visible {
 }
 
 struct Judge<'a, 'w> {
-    site: &'a Site<'a>,
+    site: &'a Site<'a, 'w>,
     report: &'a mut Report,
     /// The name of the context parameter.
     context: String,
@@ -245,6 +283,32 @@ impl<'w> Judge<'_, 'w> {
             Known::Word(linear) | Known::Half(linear) => linear.clone(),
             Known::Lanes { .. } => self.unknown(u64::from(u32::MAX)),
             Known::Predicate(_) | Known::Nothing => self.unknown(u64::MAX),
+        }
+    }
+
+    /// When a register that is saved with this content has a value.
+    fn when(&self, content: &Content) -> When {
+        let guard = self.site.guard.map(|(_, negated)| Fact::Held(0, !negated));
+        match content {
+            Content::Assigned(Known::Predicate(predicate)) if predicate.number == 0 => {
+                When::Guard { negated: predicate.negated }
+            }
+            Content::Assigned(_) => When::Always,
+            Content::Where(fact, _) if Some(fact) == guard.as_ref() => When::Guarded,
+            Content::Where(..) | Content::Unassigned => When::Never,
+        }
+    }
+
+    /// What is known of a saved register behind the instruction.
+    fn restored(&mut self, when: When, bits: u32) -> Content {
+        match (when, self.site.guard) {
+            (When::Always, _) => Content::Assigned(self.fresh(bits)),
+            (When::Guard { negated }, _) => {
+                let guard = Predicate::new(0, &Facts::default(), &Facts::default());
+                Content::Assigned(Known::Predicate(if negated { guard.not() } else { guard }))
+            }
+            (When::Guarded, Some((_, negated))) => Content::Where(Fact::Held(0, !negated), self.fresh(bits)),
+            (When::Guarded, None) | (When::Never, _) => Content::Unassigned,
         }
     }
 

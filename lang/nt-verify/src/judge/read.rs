@@ -117,7 +117,7 @@ impl<'w> Judge<'_, 'w> {
                 _ => self.fresh(bits),
             });
         }
-        if bits == 1 && self.site.guard.is_some_and(|(guard, _)| guard == name) {
+        if bits == 1 && self.site.keeps_guard && self.site.guard.is_some_and(|(guard, _)| guard == name) {
             return Some(Known::Predicate(Predicate::new(0, &Facts::default(), &Facts::default())));
         }
         self.of_program(name, bits, span, during)

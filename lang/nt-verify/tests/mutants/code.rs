@@ -398,7 +398,7 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "state is assigned too late, or not always",
-        rules: &[Rule::V12],
+        rules: &[Rule::V12, Rule::V9],
         mutate: |pair| {
             let mut mutants = Vec::new();
             // Each entry span, to where the next span stands.

@@ -11,13 +11,19 @@ mod counters;
 mod frame;
 mod streams;
 mod text;
+mod times;
 
 use nt_verify::{Rule, check, check_pruned, explain};
 use std::collections::BTreeSet;
 use text::{Class, accepted};
 
 fn classes() -> impl Iterator<Item = &'static Class> {
-    frame::CLASSES.iter().chain(code::CLASSES).chain(counters::CLASSES).chain(streams::CLASSES)
+    frame::CLASSES
+        .iter()
+        .chain(code::CLASSES)
+        .chain(counters::CLASSES)
+        .chain(streams::CLASSES)
+        .chain(times::CLASSES)
 }
 
 #[test]
