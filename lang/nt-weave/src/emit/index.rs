@@ -34,6 +34,10 @@ pub(crate) enum Known {
     Lower(Option<(usize, ValueId)>),
     /// Does this lane save?
     Elected(Unit, Option<(usize, ValueId)>),
+    /// Does it, and is there room in the map? Of one where every lane that is elected saves.
+    Room(u32),
+    /// The address of its unit's record in a map.
+    Record(u32),
 }
 
 /// Every special register that a span may read, so that a kernel that shadows one of them is refused.

@@ -4,7 +4,8 @@
 //!     {
 //!     .reg .b32 %nt_r<5>; .reg .b64 %nt_d<6>; .reg .pred %nt_p<2>;
 //!     @!%p1 bra $nt_L1;              the site's guard: `@%p1 ret`
-//!     mov.u64 %nt_d0, %clock64;      clocks first, so that what a probe costs is not in what it measures
+//!     …                              at an exit, where a warp's record goes: while the kernel waits for its loads
+//!     mov.u64 %nt_d0, %clock64;      clocks then, so that what a probe costs is not in what it measures
 //!     …                              assignments of states, in every lane
 //!     @!%nt_p0 bra $nt_L1;           saves: by the elected lane, at an index below the capacity
 //!     …
@@ -106,6 +107,7 @@ pub(crate) fn run(
 
     let end = span.label();
     let guarded = span.guard(end);
+    span.places_ahead()?;
     span.read_clocks();
     span.find_spaces()?;
     span.initialise_states();

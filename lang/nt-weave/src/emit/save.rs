@@ -14,9 +14,10 @@
 //! ```
 //!
 //! The address is made at the save and not kept from the entry on: a live pair of registers costs more than the
-//! arithmetic. A branch costs less than predicated stores (+1.45 registers against +2.45 in the mean of eleven
-//! kernels). Two stores of 8 bytes cost less than one of 16, which wants four registers in a row (+1.45 against +2.1).
+//! arithmetic. At an exit stores of plain values stand under a predicate, see [`super::effects`]; elsewhere a branch costs
+//! fewer registers. Two stores of 8 bytes cost less than one of 16, which wants four registers in a row (+1.45 against +2.1).
 
+use super::index::Known;
 use super::operand::{Class, Operand};
 use super::{Refusal, Span};
 use crate::context::Fill;
@@ -51,7 +52,14 @@ impl<'a> Span<'a> {
         number.and_then(|n| u32::try_from(n).ok()).ok_or_else(|| "its context has no such map".into())
     }
 
-    pub(super) fn save(&mut self, save: Save<'a>, number: u32, index: Operand<'a>) -> Result<(), Refusal> {
+    /// Stores a record for the unit of an index, `under` a guard if no branch is around it.
+    pub(super) fn save(
+        &mut self,
+        save: Save<'a>,
+        number: u32,
+        index: Operand<'a>,
+        under: &str,
+    ) -> Result<(), Refusal> {
         let (p, map) = (save.probe, save.map.0 as usize);
         let (program, layouts) = (&self.probe.program, &self.probe.layouts);
         let (Some(declared), Some(layout)) = (program.maps.get(map), layouts.get(map)) else {
@@ -60,10 +68,7 @@ impl<'a> Span<'a> {
         // The address first: where it is made last, ptxas takes more registers (+1.55 instead of +1.36 on sm_90).
         let record = match layout.columnar {
             true => None,
-            false => {
-                let base = self.context_word(Fill::Base(number))?;
-                Some(self.scaled(index, layout.stride, base))
-            }
+            false => Some(self.record(save.map, index)?),
         };
         let roots: Vec<ValueId> = save.values.iter().map(|&(_, value)| value).collect();
         self.demand(p, &roots)?;
@@ -85,10 +90,19 @@ impl<'a> Span<'a> {
         pieces.sort_by_key(|piece| piece.offset);
 
         match record {
-            Some(address) => self.store_record(address, &pieces, WIDEST, ""),
-            None => self.store_columns(number, index, &pieces)?,
+            Some(address) => self.store_record(address, &pieces, WIDEST, under),
+            None => self.store_columns(number, index, &pieces, under)?,
         }
         Ok(())
+    }
+
+    /// Where the record of a unit lies in a map of records.
+    pub(super) fn record(&mut self, map: MapId, index: Operand<'a>) -> Result<Operand<'a>, Refusal> {
+        let number = self.map_number(map)?;
+        let base = self.context_word(Fill::Base(number))?;
+        let layout = self.probe.layouts.get(map.0 as usize).ok_or("its program has no such map")?;
+        let stride = layout.stride;
+        Ok(self.once(Known::Record(number), |span| span.scaled(index, stride, base)))
     }
 
     /// A value as it lies in memory: a bool is a byte, and one field may carry the bit that says "written".
@@ -136,7 +150,13 @@ impl<'a> Span<'a> {
     }
 
     /// Column by column: `base + offset·capacity + index·size`.
-    fn store_columns(&mut self, map: u32, index: Operand<'a>, pieces: &[Piece<'a>]) -> Result<(), Refusal> {
+    fn store_columns(
+        &mut self,
+        map: u32,
+        index: Operand<'a>,
+        pieces: &[Piece<'a>],
+        under: &str,
+    ) -> Result<(), Refusal> {
         for piece in pieces {
             let mut column = self.context_word(Fill::Base(map))?;
             if piece.offset != 0 {
@@ -145,7 +165,7 @@ impl<'a> Span<'a> {
             }
             let address = self.scaled(index, piece.size, column);
             let value = self.stored_register(piece);
-            self.store(address, 0, piece.size, &[value], "");
+            self.store(address, 0, piece.size, &[value], under);
         }
         Ok(())
     }
