@@ -1,4 +1,4 @@
-//! How many of the global accesses of PTX files are proved: a row a file, or with `-v` a row an access.
+//! How many of the global and generic accesses of PTX files are proved: a row a file, or with `-v` a row an access.
 //!
 //!     cargo run --release -p nt-affine --example affine -- testdata/ptx/*/*.ptx
 
@@ -51,8 +51,9 @@ fn main() -> std::io::Result<()> {
                 let statement = module.statements[access.statement as usize];
                 let Kind::Instruction(instruction) = statement.kind else { continue };
                 let facts = module.facts(&instruction);
-                let is_global = facts
-                    .is_some_and(|facts| [facts.space, facts.other_space].contains(&Some(Space::Global)));
+                let is_outside = |space: Option<Space>| matches!(space, Some(Space::Global | Space::Generic));
+                let is_global =
+                    facts.is_some_and(|facts| is_outside(facts.space) || is_outside(facts.other_space));
                 if !is_global {
                     continue;
                 }

@@ -267,6 +267,18 @@ fn compute(node: &Node, forms: &[Form], trust: &Trust) -> Option<Form> {
             }
             Some(result.form())
         }
+        Operation::Div { signed: false } | Operation::Rem { signed: false }
+            if divides_rows(at(0)?, at(1)?, width) =>
+        {
+            // What lanes differ by is below what the divisor counts.
+            let (form, low) = (at(0)?, at(1)?.known.may.trailing_zeros());
+            let kept = mask(low) & form.known.may;
+            let known = Known { may: mask(width) & !mask(low) | kept, must: mask(low) & form.known.must };
+            match node.operation {
+                Operation::Div { .. } => Some(Form::uniform(Known::among(mask(width)))),
+                _ => Some(Form { known, linear: None, strides: form.strides.clone() }),
+            }
+        }
         Operation::Div { signed } | Operation::Rem { signed } => {
             let by = at(1)?.as_constant().filter(|by| by.is_power_of_two())?.trailing_zeros();
             let form = at(0)?;
@@ -294,6 +306,12 @@ fn compute(node: &Node, forms: &[Form], trust: &Trust) -> Option<Form> {
         Operation::Unpack { part, index } => shift_right(at(0)?, part * index, 64, false),
         _ => None,
     }
+}
+
+/// Is a divisor a multiple of 2^n, where no lane's part of the dividend reaches bit n?
+fn divides_rows(form: &Form, by: &Form, width: u32) -> bool {
+    let low = by.known.may.trailing_zeros();
+    by.is_uniform() && by.as_constant().is_none() && low < width && form.is_carry_free(low)
 }
 
 /// To the right by a number of bits: the carries out of what falls away must be known.

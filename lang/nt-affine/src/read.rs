@@ -157,7 +157,7 @@ impl<'a, 's> Reader<'a, 's> {
         let mut registers = Vec::new();
         operands.iter().for_each(|operand| self.registers_in(at, operand, &mut registers));
         for register in registers {
-            let width = self.width(register);
+            let width = self.width(register).min(64);
             place.code.events.push(Event::Write(Write {
                 register,
                 operation: Operation::Varying { indirect: false },
@@ -385,7 +385,7 @@ impl Reading<'_, '_, '_> {
         };
         let whole = self.facts.ty?.bits;
         let count = u32::try_from(parts.len()).ok().filter(|&count| count > 0 && whole <= 64)?;
-        let part = whole / count;
+        let part = whole.checked_div(count).filter(|&part| part >= 8)?;
         let from = self.source(1);
         let mut written = Vec::new();
         for (index, operand) in (0..).zip(parts) {
@@ -490,8 +490,12 @@ impl Reading<'_, '_, '_> {
         let ty = self.facts.ty?;
         if opcode.base == "mov" {
             let is_packed = matches!(self.operands.get(1)?.kind, OperandKind::Vector(_));
-            let part = ty.bits / u32::try_from(count).ok().filter(|&count| count > 0)?;
-            return Some(if is_packed { Operation::Pack { part } } else { Operation::Copy });
+            let part = ty.bits.checked_div(u32::try_from(count).ok()?)?;
+            return match (is_packed, part) {
+                (false, _) => Some(Operation::Copy),
+                (true, 8..) => Some(Operation::Pack { part }),
+                (true, _) => None,
+            };
         }
         if opcode.base == "cvta" {
             return Some(Operation::Copy);

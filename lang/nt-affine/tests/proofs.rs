@@ -173,6 +173,10 @@ fn the_index_of_a_thread_in_its_grid() {
     );
     index("div.s32 %r1, %t, 32;", "0 0 0 0 0 whole_rows");
     index("rem.u32 %r1, %t, 8;", "1 2 4 0 0 whole_rows");
+    // By a number of threads that is a multiple of 32.
+    index("div.u32 %r1, %t, %w;", "0 0 0 0 0 whole_rows");
+    index("rem.u32 %r1, %t, %w;", "1 2 4 8 16 whole_rows");
+    index("div.u32 %r1, %t, %n;", "unknown");
     index("add.u32 %r1, %t, %n; rem.u32 %r1, %r1, 8;", "unknown");
 }
 

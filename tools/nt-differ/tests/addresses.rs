@@ -11,9 +11,10 @@
 )]
 
 use nt_affine::{Access, Proof, addresses};
-use nt_differ::device::{self, Job, Text};
+use nt_differ::device::{self, Given, Job, Text};
+use nt_differ::fuzz::kernel::{self, Kernel};
 use nt_differ::random::Random;
-use nt_differ::sidecar::Sidecar;
+use nt_differ::sidecar::{Shape, Sidecar};
 use nt_ir::launch::Conditions;
 use nt_vgpu::{Accessed, Options};
 use std::collections::BTreeMap;
@@ -48,8 +49,8 @@ fn read(file: &str) -> String {
 struct Seen {
     /// Groups of two lanes and more at accesses that are proved, in launches of which the proof speaks.
     judged: u64,
-    /// Such that a proof with no conditions and no assumptions spoke of.
-    free: u64,
+    /// Of these, such whose lanes do not all access one address.
+    apart: u64,
     /// Which statements they were at.
     statements: BTreeMap<u32, u64>,
     faults: Vec<String>,
@@ -58,16 +59,16 @@ struct Seen {
 impl Seen {
     /// Holds a group to a proof: the differences to the lowest lane are those of the strides.
     fn judge(&mut self, access: &Access, params: &[u8], seen: &Accessed<'_>, at: &str) {
-        let Proof::Bits { strides, wraps, joins, needs } = &access.proof else { return };
+        let Proof::Bits { strides, .. } = &access.proof else { return };
         let lanes: Vec<u32> = (0..32).filter(|lane| seen.lanes >> lane & 1 == 1).collect();
         let [leader, others @ ..] = &lanes[..] else { return };
         if others.is_empty() {
             return;
         }
         self.judged += 1;
-        self.free += u64::from(!wraps && !joins && needs.is_empty());
         *self.statements.entry(access.statement).or_default() += 1;
         let strides: Vec<i64> = strides.iter().map(|stride| stride.evaluate(params).unwrap()).collect();
+        self.apart += u64::from(strides != [0; 5]);
         for &lane in others {
             let mut expected = seen.addresses[*leader as usize];
             for (bit, stride) in strides.iter().enumerate() {
@@ -131,10 +132,10 @@ fn judge(takes: impl Fn(&str) -> bool) {
             }
         }
         eprintln!(
-            "{name}: {} groups judged at {} accesses, {} of them freely proved",
+            "{name}: {} groups judged at {} accesses, {} with strides",
             seen.judged,
             seen.statements.len(),
-            seen.free
+            seen.apart
         );
         all.judged += seen.judged;
         all.faults.append(&mut seen.faults);
@@ -175,4 +176,54 @@ fn triton() {
 fn other_compilers() {
     let own = ["nvcc", "nvrtc/", "triton"];
     judge(|name| !own.iter().any(|own| name.starts_with(own)));
+}
+
+/// Shapes of all kinds: flat or not, of whole rows or not.
+const BLOCKS: [[u32; 3]; 7] =
+    [[32, 1, 1], [96, 1, 1], [70, 1, 1], [32, 2, 2], [64, 2, 1], [16, 4, 1], [11, 3, 2]];
+
+/// Kernels by chance: branches and loops that part lanes, breaks, guards, exits. Their arithmetic wraps as it pleases, so
+/// that only proofs without that assumption can be held.
+fn judge_made(first: u64, count: u64) {
+    let (mut all, mut proved) = (Seen::default(), 0);
+    for seed in first..first + count {
+        let mut random = Random::new(seed);
+        let made = Kernel::new(&mut random);
+        let ptx = made.text();
+        let text = Text::load(&ptx).unwrap();
+        let shape = Shape { grid: [2, 2, 1], block: random.of(&BLOCKS), shared: 0, cooperative: false };
+        let accesses = all_addresses(&text, Conditions::of(shape.grid, shape.block));
+        let is_held = |access: &&Access| matches!(access.proof, Proof::Bits { wraps: false, .. });
+        proved += accesses.values().filter(is_held).count();
+        let threads: u64 = shape.grid.iter().chain(&shape.block).map(|&n| u64::from(n)).product();
+        let input = (0..kernel::INPUT).flat_map(|_| (random.bits() as u32 >> random.below(32)).to_le_bytes());
+        let args = vec![
+            Given::Buffer(vec![0; (threads * kernel::WORDS * 4) as usize]),
+            Given::Buffer(input.collect()),
+            Given::Value(77u32.to_le_bytes().to_vec()),
+        ];
+        let job = Job { kernel: "k".to_owned(), shape, args, variables: Vec::new() };
+        for schedule in [None, Some(seed), Some(seed + 1)] {
+            let options = Options { seed: schedule, sms: 3, max_steps: 1 << 22 };
+            let at = format!("seed {seed}, {:?} x {:?}, schedule {schedule:?}", shape.grid, shape.block);
+            let mut watch = |params: &[u8], one: &Accessed<'_>| {
+                let statement = text.program.places()[one.instruction].statement;
+                let Some(access) = accesses.get(&statement).filter(is_held) else { return };
+                let is_plain_only = matches!(access.proof, Proof::Bits { joins: true, .. });
+                if all.faults.len() < 10 && (schedule.is_none() || !is_plain_only) {
+                    all.judge(access, params, one, &at);
+                }
+            };
+            device::run_watched(&text.program, &job, &options, None, &mut watch).unwrap();
+        }
+        assert!(all.faults.is_empty(), "{}\n{ptx}", all.faults.join("\n"));
+    }
+    eprintln!("{count} kernels, {proved} proofs: {} groups judged, {} with strides", all.judged, all.apart);
+    assert!(all.apart * 10 > all.judged, "hardly anything has strides");
+}
+
+#[test]
+fn made_kernels() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    judge_made(number("FUZZ_SEED").unwrap_or(0), number("FUZZ_KERNELS").unwrap_or(200));
 }
