@@ -94,6 +94,11 @@ wheels: deps ## The reader, its laws and ptxas over the PTX of public wheels, wh
 	@deps/ptx.sh
 	@find .tools/wheels-ptx -name '*.ptx' | LC_ALL=C sort | xargs $(EXAMPLE) judge -- --ptxas .tools/bin/ptxas --below 30000
 
+.PHONY: abi
+abi: deps ## The driver's functions as its headers have them, for the hook, from four releases that it fetches (10 MB)
+	@deps/folders.sh deps/headers.txt
+	deps/abi.py .tools/cuda-* >tools/nt-hook/abi.tsv
+
 .PHONY: gpu
 gpu: deps build ## On a machine with an NVIDIA GPU: known answers and costs
 	tests/gpu/run.sh

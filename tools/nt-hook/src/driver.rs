@@ -2,7 +2,7 @@
 //!
 //! Looked up once by symbol, in the driver whose functions the program got, with the real `dlsym`: these calls do not
 //! pass our own hooks. Plain variants throughout, with an explicit stream handle; functions whose arguments have changed
-//! between versions are not among them. One that is missing and needed switches probing off, by name.
+//! between versions are not among them; a test holds their types to the headers' (`abi.tsv`). One that is missing and needed switches probing off, by name.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -24,6 +24,16 @@ macro_rules! functions {
         pub(crate) struct Driver {
             $(pub(crate) $need: unsafe extern "C" fn($($needs),*) -> Code,)*
             $(pub(crate) $field: Option<unsafe extern "C" fn($($wants),*) -> Code>,)*
+        }
+
+        /// What each passes.
+        #[cfg(test)]
+        pub(crate) fn signatures() -> Vec<(&'static str, String)> {
+            use crate::abi::letters;
+            vec![
+                $((stringify!($need), letters!($($needs),*)),)*
+                $((stringify!($symbol), letters!($($wants),*)),)*
+            ]
         }
 
         impl Driver {

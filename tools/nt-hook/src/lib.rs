@@ -26,6 +26,8 @@
 #![allow(unsafe_code, reason = "the hook speaks C with the program above and the driver below")]
 #![cfg_attr(test, allow(dead_code, reason = "unit tests export nothing, so what only C calls has no caller"))]
 
+#[cfg(test)]
+mod abi;
 mod arguments;
 mod batch;
 mod behind;

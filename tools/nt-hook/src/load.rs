@@ -268,6 +268,17 @@ macro_rules! hook {
             };
             $body
         }
+
+        /// What it passes, for a test.
+        #[cfg(test)]
+        #[allow(non_snake_case, reason = "the driver's own name")]
+        pub(crate) mod $name {
+            #[allow(clippy::wildcard_imports, reason = "the types of the arguments")]
+            use super::*;
+            pub(crate) fn letters() -> String {
+                $crate::abi::letters!($($ty),*)
+            }
+        }
     };
     ($name:ident($($arg:ident: $ty:ty),*) then $after:expr) => {
         hook!($name($($arg: $ty),*), real => {

@@ -41,6 +41,12 @@ macro_rules! hooks {
             ours: $module::$name as *const (),
             real: AtomicPtr::new(std::ptr::null_mut()),
         }),*];
+
+        /// What each passes.
+        #[cfg(test)]
+        pub(crate) fn signatures() -> Vec<(&'static str, String)> {
+            vec![$((stringify!($name), $module::$name::letters())),*]
+        }
     };
 }
 
