@@ -62,26 +62,6 @@ pub(crate) enum Code {
 }
 
 impl Twin {
-    #[cfg(test)]
-    pub(crate) fn empty() -> Twin {
-        Twin {
-            id: 0,
-            arch: 90,
-            assumes: 0,
-            params: Vec::new(),
-            wanted_params: 0,
-            slots: Vec::new(),
-            maps: Vec::new(),
-            pins: Vec::new(),
-            constants: Vec::new(),
-            manifest: Vec::new(),
-            code: Code::Image(Vec::new()),
-            homes: Homes::new(),
-            resident: Known::new(),
-            written: AtomicBool::new(false),
-        }
-    }
-
     /// A number that no other twin has.
     pub(crate) fn next_id() -> u32 {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -172,5 +152,28 @@ impl Twins {
     /// Whether that is known.
     pub(crate) fn is_refused(&self, holds: u8) -> bool {
         self.refused.load(Ordering::Acquire) & 1 << (holds as usize % SETS) != 0
+    }
+}
+
+#[cfg(test)]
+impl Twin {
+    /// Of nothing, for tests.
+    pub(crate) fn empty() -> Twin {
+        Twin {
+            id: 0,
+            arch: 90,
+            assumes: 0,
+            params: Vec::new(),
+            wanted_params: 0,
+            slots: Vec::new(),
+            maps: Vec::new(),
+            pins: Vec::new(),
+            constants: Vec::new(),
+            manifest: Vec::new(),
+            code: Code::Image(Vec::new()),
+            homes: Homes::new(),
+            resident: Known::new(),
+            written: AtomicBool::new(false),
+        }
     }
 }
