@@ -28,6 +28,7 @@ Examples:
   nt-map dump | sort -k8n | head         the warps that started first, on each SM's own clock
   nt-map dump -k fill --format json | jq .record.elapsed
   nt-map report -k 'fill_(blocks|persistent)'
+  nt-map dmat -k gemm -o gemm.html       pages over time, of a trace by nt-run -p dmat
 
 Exit status:
   0 done    1 not a trace    2 usage, or a file failed    4 nothing selected    5 a file is damaged or cut";
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Ls(Ls),
     /// Print the records and the cells of aggregations, a line each
     Dump(Dump),
+    /// Draw which pages a kernel touches when, of a trace of accesses (nt-run -p dmat)
+    Dmat(Dmat),
     /// Say what was recorded: scheduling of blocks, the spread of each column, aggregations
     Report(Report),
     /// Say what was probed, what was not, and why
@@ -72,6 +75,32 @@ pub(crate) struct Dump {
     #[arg(long)]
     pub(crate) lanes: bool,
     /// A file, or `-`
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: Output,
+}
+
+/// `dmat`
+#[derive(Debug, Args)]
+pub(crate) struct Dmat {
+    /// Which records.
+    #[command(flatten)]
+    pub(crate) select: Select,
+    /// Bytes a page: a power of two
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    pub(crate) page: Page,
+    /// At most so many columns of time and rows of pages [default: 400x200, of html 1000x400]
+    #[arg(long, value_name = "WxH")]
+    pub(crate) bins: Option<Bins>,
+    /// Only accesses of these classes: `load`, `store`, `atomic`; by commas, or repeated
+    #[arg(long, value_name = "CLASS", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// The column that has the time
+    #[arg(long, value_name = "COLUMN", default_value = "at")]
+    pub(crate) time: String,
+    /// What to write; told by the ending of FILE if it is not given
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub(crate) format: Option<DmatForm>,
+    /// A file (.svg, .png, .html, .tsv), or `-`
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: Output,
 }
@@ -158,6 +187,84 @@ pub(crate) enum Format {
     Json,
 }
 
+/// `dmat --format`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DmatForm {
+    /// A drawing.
+    Svg,
+    /// A picture.
+    Png,
+    /// A page to zoom in and to point at cells, which needs no other file.
+    Html,
+    /// A line a cell, for awk.
+    Tsv,
+}
+
+impl DmatForm {
+    /// Columns and rows where none are asked for.
+    pub(crate) fn bins(self) -> Bins {
+        Bins(if self == DmatForm::Html { (1000, 400) } else { (400, 200) })
+    }
+}
+
+impl Dmat {
+    /// What to write.
+    ///
+    /// # Errors
+    /// Neither an option nor the file's name tells.
+    pub(crate) fn form(&self) -> anyhow::Result<DmatForm> {
+        if let Some(form) = self.format {
+            return Ok(form);
+        }
+        let Output::Path(path) = &self.output else { return Ok(DmatForm::Tsv) };
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        DmatForm::from_str(ending, true).map_err(|_| {
+            anyhow::anyhow!("{} does not end in .svg, .png, .html or .tsv: say `--format`", path.display())
+        })
+    }
+}
+
+/// `--bins`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bins(pub(crate) (usize, usize));
+
+impl FromStr for Bins {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse::<usize>().ok().filter(|n| (1..=4096).contains(n));
+        let both = word.split_once('x').and_then(|(columns, rows)| Some((number(columns)?, number(rows)?)));
+        both.map(Bins).ok_or_else(|| "it is columns x rows, of 1 to 4096 each: `400x200`".to_owned())
+    }
+}
+
+/// `--page`, as a power of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Page(pub(crate) u32);
+
+impl FromStr for Page {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let digits = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
+        let (number, unit) = word.split_at(digits);
+        let unit = match unit {
+            "" | "B" => Some(1u64),
+            "K" | "k" | "KiB" => Some(1 << 10),
+            "M" | "MiB" => Some(1 << 20),
+            "G" | "GiB" => Some(1 << 30),
+            _ => None,
+        };
+        let bytes = number.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
+        match bytes {
+            Some(bytes) if bytes.is_power_of_two() && (32..=1 << 40).contains(&bytes) => {
+                Ok(Page(bytes.ilog2()))
+            }
+            _ => Err("it is a power of two from 32 bytes on: `4KiB`, `64K`, `2MiB`".to_owned()),
+        }
+    }
+}
+
 /// `--launch`: both ends are included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Launches(pub(crate) RangeInclusive<u64>);
@@ -191,6 +298,16 @@ mod tests {
     #[test]
     fn the_definitions_agree_with_each_other() {
         Opts::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_of_pages_and_grids() {
+        let page = |word: &str| word.parse::<Page>().ok().map(|page| page.0);
+        assert_eq!(["4KiB", "64K", "2MiB", "4096", "32B", "1G"].map(page), [12, 16, 21, 12, 5, 30].map(Some));
+        assert_eq!(["", "3K", "0", "16", "4KB", "99999999999999999999"].map(page), [None; 6]);
+        let bins = |word: &str| word.parse::<Bins>().ok().map(|bins| bins.0);
+        assert_eq!([bins("400x200"), bins("1x1")], [Some((400, 200)), Some((1, 1))]);
+        assert_eq!(["400", "0x5", "5x", "9999x1", "-1x1"].map(bins), [None; 5]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod catalogue;
 mod cli;
 mod coverage;
+mod dmat;
 mod dump;
 mod input;
 mod ls;

@@ -4,7 +4,7 @@ use crate::catalogue::{Catalogue, Chosen, Store};
 use crate::cli::{Command, Opts, Select};
 use crate::input::{self, Source};
 use crate::tell::Tell;
-use crate::{coverage, dump, ls, report};
+use crate::{coverage, dmat, dump, ls, report};
 use nt_cli::Outcome;
 use std::collections::BTreeSet;
 
@@ -24,6 +24,12 @@ pub(crate) fn run(opts: &Opts) -> anyhow::Result<Outcome> {
         Command::Dump(dump) => match look(&dump.select, &mut tell, false)? {
             Looked::There(sources, catalogue, chosen) => {
                 dump::run(dump, &sources, &catalogue, &chosen, &mut tell)
+            }
+            Looked::Not(outcome) => Ok(outcome),
+        },
+        Command::Dmat(dmat) => match look(&dmat.select, &mut tell, false)? {
+            Looked::There(sources, catalogue, chosen) => {
+                dmat::run(dmat, &sources, &catalogue, &chosen, &mut tell)
             }
             Looked::Not(outcome) => Ok(outcome),
         },
