@@ -37,6 +37,14 @@ const BETWEEN: u32 = 6;
 /// A line of a range's name.
 const NAME: u32 = 15;
 
+/// Where a range stands.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    top: u32,
+    tall: u32,
+    name: u32,
+}
+
 const INK: Rgb = [0x22, 0x22, 0x22];
 const FAINT: Rgb = [0x66, 0x66, 0x66];
 const PAPER: Rgb = [0xf6, 0xf6, 0xf4];
@@ -126,45 +134,30 @@ impl Picture<'_> {
         axis.ranges.iter().map(name).collect()
     }
 
-    /// Names of ranges beside them: each at the foot of its own, as far as the others leave room. Feet and heights come in
-    /// the order of the ranges, the lowest first.
-    fn put_names(&self, ranges: &[(u32, u32)], put: &mut impl FnMut(Item)) {
-        let lines = |tall: u32| if tall >= 2 * NAME { 2 } else { 1 };
-        let mut feet = Vec::new();
-        let mut free = u32::MAX;
-        for &(foot, tall) in ranges {
-            let foot = foot.min(free);
-            feet.push(foot);
-            free = foot.saturating_sub(lines(tall) * NAME);
+    /// Where each range stands: its upper edge and its height, and the foot of its name; ranges are at least as far from
+    /// each other as their names are high. Behind the last, the height of all.
+    fn places(&self, cell: u32) -> (Vec<Place>, u32) {
+        let mut y = TOP;
+        let mut places = Vec::new();
+        // Upwards: the lowest range stands lowest.
+        for range in self.pages.ranges.iter().rev() {
+            let tall = range.rows as u32 * cell;
+            let slot = tall.max(NAME);
+            places.push(Place { top: y + (slot - tall) / 2, tall, name: y + slot });
+            y += slot + BETWEEN;
         }
-        // Where small ranges crowd at the top, their names would stand above the grid.
-        let mut least = TOP;
-        for (foot, &(_, tall)) in feet.iter_mut().zip(ranges).rev() {
-            *foot = (*foot).max(least + lines(tall) * NAME);
-            least = *foot;
-        }
-        for ((foot, &(_, tall)), [address, size]) in feet.into_iter().zip(ranges).zip(self.range_names()) {
-            let x = LEFT - 12;
-            if lines(tall) == 2 {
-                put(text(x, foot - NAME, address, Size::Small, Anchor::End, INK));
-                put(text(x, foot - 2, size, Size::Small, Anchor::End, FAINT));
-            } else {
-                let size = size.split_once(',').map_or(size.as_str(), |(size, _)| size);
-                put(text(x, foot - 2, format!("{address}, {size}"), Size::Small, Anchor::End, INK));
-            }
-        }
+        places.reverse();
+        (places, y.saturating_sub(BETWEEN).max(TOP + 1) - TOP)
     }
 
     /// The whole picture.
     pub(super) fn scene(&self) -> Scene {
         let (columns, rows) = (self.time.columns as u32, self.pages.rows as u32);
-        let ranges = self.pages.ranges.len() as u32;
         let cell = ((GRID.0 / columns.max(1)).max(1), (GRID.1 / rows.max(1)).clamp(1, 40));
         let width = columns * cell.0;
-        let height = (rows * cell.1 + ranges.saturating_sub(1) * BETWEEN).max(1);
-        // Names of ranges and the legend may need more than few rows do.
-        let below = TOP + height.max(ranges * NAME).max(190);
-        let mut names = Vec::new();
+        let (places, height) = self.places(cell.1);
+        // The legend needs more than few rows do.
+        let below = TOP + height.max(190);
         let mut scene = Scene {
             width: LEFT + width.max(620) + RIGHT,
             height: below + 96,
@@ -184,22 +177,25 @@ impl Picture<'_> {
         put(text(20, 60, launch, Size::Normal, Anchor::Start, FAINT));
         put(text(20, 82, what, Size::Normal, Anchor::Start, FAINT));
 
-        // Upwards: the lowest range stands lowest.
-        let top_of = |range: u32, row: u32| TOP + height - (row + 1) * cell.1 - range * BETWEEN;
         let mut runs = Vec::new();
         let most = self.most();
-        for (index, range) in (0u32..).zip(&self.pages.ranges) {
-            let (top, tall) =
-                (top_of(index, (range.row + range.rows - 1) as u32), range.rows as u32 * cell.1);
+        let ranges = self.pages.ranges.iter().zip(places).zip(self.range_names());
+        for ((range, Place { top, tall, name }), [address, size]) in ranges {
             put(Item::Rect { x: LEFT, y: top, width, height: tall, fill: PAPER });
-            for row in range.row..range.row + range.rows {
+            for (row, up) in (range.row..range.row + range.rows).zip(1..) {
                 let cells = self.cells.chunks(self.time.columns).nth(row).unwrap_or_default();
-                put_runs(&mut runs, cells, most, top_of(index, row as u32));
+                put_runs(&mut runs, cells, most, top + tall - up * cell.1);
             }
             put(Item::Line { from: (LEFT - 1, top), to: (LEFT - 1, top + tall - 1), stroke: FAINT });
-            names.push((top + tall, tall));
+            let x = LEFT - 12;
+            if tall >= 2 * NAME {
+                put(text(x, name - NAME, address, Size::Small, Anchor::End, INK));
+                put(text(x, name - 2, size, Size::Small, Anchor::End, FAINT));
+            } else {
+                let size = size.split_once(',').map_or(size.as_str(), |(size, _)| size);
+                put(text(x, name - 3, format!("{address}, {size}"), Size::Small, Anchor::End, INK));
+            }
         }
-        self.put_names(&names, &mut put);
         runs.sort_unstable();
         put(Item::Cells { x: LEFT, cell, runs });
 
