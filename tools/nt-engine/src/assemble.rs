@@ -1,7 +1,7 @@
 //! Runs `ptxas`: the only place in the tool chain that starts an assembler.
 //!
-//! A text goes into a temporary folder, `ptxas -arch=sm_90 -v` makes a cubin of it there, and both the cubin and what
-//! was said come back. NVIDIA's assembler is never required: without one, woven PTX goes to the driver, which
+//! A text goes into a temporary folder, `ptxas -arch=sm_90 -v` makes a cubin of it there, with the [`Options`] that its
+//! image asks for, and both the cubin and what was said come back. NVIDIA's assembler is never required: without one, woven PTX goes to the driver, which
 //! assembles it with its own, and the registers stay unknown.
 //!
 //! Promises: an assembler that hangs is ended after [`Assembler::TIME_OUT`] with all it started, one that talks
@@ -10,6 +10,7 @@
 
 mod arch;
 mod find;
+mod options;
 mod place;
 mod verbose;
 
@@ -22,6 +23,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 pub use arch::{Arch, Suffix};
+pub use options::Options;
 pub use place::{Place, place};
 pub use verbose::{Remark, Usage, Verbose, Weight, read};
 
@@ -123,12 +125,21 @@ impl Assembler {
     /// # Errors
     /// It cannot be run, takes too long, is too old, or refuses the text.
     pub fn run(&self, ptx: &str, arch: Arch) -> Result<Assembled, Failure> {
+        self.run_with(ptx, arch, &Options::default())
+    }
+
+    /// The same with options.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_with(&self, ptx: &str, arch: Arch, options: &Options) -> Result<Assembled, Failure> {
         let system = |error: std::io::Error| Failure::System(self.path.clone(), error.to_string());
         let folder = tempfile::Builder::new().prefix("nt-ptxas-").tempdir().map_err(system)?;
         std::fs::write(folder.path().join(SOURCE), ptx).map_err(system)?;
         let mut command = Command::new(&self.path);
         command
             .arg(format!("-arch={arch}"))
+            .args(options.words())
             .args(["-v", "-o", "module.cubin", SOURCE])
             .current_dir(folder.path());
         let (status, output) = self.wait(command)?;

@@ -1,6 +1,7 @@
 //! Machine code that was assembled before, in a folder that all runs and ranks share.
 //!
-//! An entry is named by what it depends on, and by nothing else: the text, the architecture, the assembler's version.
+//! An entry is named by what it depends on, and by nothing else: the text, the architecture, the options, the assembler's
+//! version.
 //! It is a file `xx/HEX` of its own: a magic, the checksum of what follows, and both parts. Files are written beside
 //! their place and renamed, so readers see whole ones or none; one that is damaged all the same (a full disk, a bad
 //! one) is ignored, and replaced by the next run that makes it.
@@ -8,7 +9,7 @@
 //! The cache never fails anybody: what cannot be read is made again, what cannot be written is not kept. It holds to
 //! a size; the entries that were used least recently go first.
 
-use crate::assemble::{Arch, Assembled, Assembler};
+use crate::assemble::{Arch, Assembled, Assembler, Options};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -47,16 +48,17 @@ pub enum Kept {
 }
 
 impl Key {
-    /// The key of `text`, assembled for `arch` by `assembler`.
-    pub fn of(text: &str, arch: Arch, assembler: &Assembler, kept: Kept) -> Key {
+    /// The key of `text`, assembled for `arch` with `options` by `assembler`.
+    pub fn of(text: &str, arch: Arch, options: &Options, assembler: &Assembler, kept: Kept) -> Key {
         let kept: &[u8] = match kept {
             Kept::All => b"all",
             Kept::Words => b"words",
         };
         let (version, arch) = (assembler.version().as_bytes(), arch.to_string());
+        let options = options.words().join(" ");
         let mut hasher = blake3::Hasher::new();
         // Each part with its length, lest the end of one be taken for the beginning of the next.
-        for part in [MAGIC.as_slice(), kept, version, arch.as_bytes(), text.as_bytes()] {
+        for part in [MAGIC.as_slice(), kept, version, arch.as_bytes(), options.as_bytes(), text.as_bytes()] {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }

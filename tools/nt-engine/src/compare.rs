@@ -5,7 +5,7 @@
 //! And can a block of the size that the kernel names still be launched.
 
 use crate::assemble::{
-    Arch, Assembled, Assembler, Failure, Remark, SOURCE, Usage, Verbose, Weight, place, read,
+    Arch, Assembled, Assembler, Failure, Options, Remark, SOURCE, Usage, Verbose, Weight, place, read,
 };
 use crate::cache::{Cache, Kept, Key};
 use crate::prepare::Refusal;
@@ -17,6 +17,7 @@ pub(crate) struct Both<'t> {
     pub(crate) original: &'t str,
     pub(crate) woven: &'t str,
     pub(crate) arch: Arch,
+    pub(crate) options: &'t Options,
     pub(crate) assembler: &'t Assembler,
     pub(crate) cache: &'t Cache,
 }
@@ -51,11 +52,11 @@ impl Both<'_> {
 
     /// One of the two, from the cache or the assembler, and how often the latter ran.
     fn one(&self, text: &str, kept: Kept) -> Result<(Assembled, u32), Failure> {
-        let key = Key::of(text, self.arch, self.assembler, kept);
+        let key = Key::of(text, self.arch, self.options, self.assembler, kept);
         if let Some(hit) = self.cache.get(key) {
             return Ok((hit, 0));
         }
-        let mut assembled = self.assembler.run(text, self.arch)?;
+        let mut assembled = self.assembler.run_with(text, self.arch, self.options)?;
         if kept == Kept::Words {
             assembled.cubin = Vec::new();
         }

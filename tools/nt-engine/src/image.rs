@@ -11,6 +11,7 @@
 //! launched on one of them: the best of those that hold it ([`nt_object::best_ptx`]). It is decompressed and parsed then,
 //! once.
 
+use crate::assemble::Options;
 use crate::prepare;
 use crate::prepare::Refusal;
 use nt_object::{Container, Entry, Kind};
@@ -50,13 +51,21 @@ struct Text {
 self_cell::self_cell!(
     /// A module, parsed and resolved, with the text that it borrows from.
     pub(crate) struct Parsed {
-        owner: String,
+        owner: Owned,
         #[covariant]
         dependent: Resolved,
     }
 
     impl {Debug}
 );
+
+/// What [`Parsed`] borrows from.
+#[derive(Debug)]
+pub(crate) struct Owned {
+    text: String,
+    /// What its image has it assembled with.
+    options: Options,
+}
 
 /// What [`Parsed`] holds beside the text.
 #[derive(Debug)]
@@ -134,7 +143,12 @@ impl Image {
 impl Parsed {
     /// The text.
     pub(crate) fn text(&self) -> &str {
-        self.borrow_owner()
+        &self.borrow_owner().text
+    }
+
+    /// What its image has it assembled with.
+    pub(crate) fn options(&self) -> &Options {
+        &self.borrow_owner().options
     }
 
     /// The module and what its names mean.
@@ -192,7 +206,10 @@ fn closed(container: &Container<'_>) -> Vec<String> {
 
 fn parse(entry: &Entry<'_>) -> Result<Parsed, Refusal> {
     let text = entry.text(nt_object::LIMIT).map_err(|error| Refusal::input(error.to_string()))?;
-    Parsed::try_new(text, |text| prepare::module(text).map(|(module, info)| Resolved { module, info }))
+    let options = Options::parse(entry.options.as_deref().unwrap_or_default());
+    Parsed::try_new(Owned { text, options }, |owned| {
+        prepare::module(&owned.text).map(|(module, info)| Resolved { module, info })
+    })
 }
 
 /// `no PTX: cubin for sm_90 only (compile with -lineinfo)`, which keeps PTX in it; of a device, `no PTX for sm_80: PTX for sm_90a, cubin for sm_80 only`

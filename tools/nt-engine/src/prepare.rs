@@ -8,7 +8,7 @@
 //! kernel shares with others by way of the module must not exist twice: the weaver has it use the original's variables,
 //! and a kernel that reaches what cannot be shared is refused by name.
 
-use crate::assemble::{Arch, Assembler, Failure};
+use crate::assemble::{Arch, Assembler, Failure, Options};
 use crate::cache::Cache;
 use crate::compare::Both;
 use crate::image::{Parsed, Resolved};
@@ -138,10 +138,15 @@ pub(crate) fn run(
 
     let started = Instant::now();
     let mut notes = Vec::new();
+    let options = parsed.options();
+    if !options.left_out().is_empty() {
+        let left_out = options.left_out().join("`, `");
+        notes.push(format!("an image asks for `{left_out}` when it is assembled, which was not passed on"));
+    }
     let mut assembled = None;
     let mut runs = 0;
     if let Some(assembler) = tools.assembler {
-        let both = Both { original: &original, woven: &woven, arch, assembler, cache: tools.cache };
+        let both = Both { original: &original, woven: &woven, arch, options, assembler, cache: tools.cache };
         match both.assemble() {
             Ok(compared) => {
                 both.nothing_new(&compared)?;
@@ -152,9 +157,13 @@ pub(crate) fn run(
             // The driver's own assembler is as new as the driver, and took the original.
             Err(Failure::TooOld { version, why }) => {
                 notes.push(format!("ptxas {version} is too old ({why}): the driver assembles instead"));
+                notes.extend(without(options));
             }
             Err(other) => return Err(both.refused(&other)),
         }
+    }
+    if tools.assembler.is_none() {
+        notes.extend(without(options));
     }
     let cost = Cost { ours, assembler: started.elapsed(), assembled: runs };
 
@@ -171,6 +180,13 @@ pub(crate) fn run(
     let is_cubin = assembled.is_some();
     let image = assembled.unwrap_or_else(|| [woven.as_bytes(), b"\0"].concat());
     Ok(Prepared { image, is_cubin, manifest, original, woven, notes, cost })
+}
+
+/// Says what the driver's own assembler is not told.
+fn without(options: &Options) -> Option<String> {
+    let words = options.words();
+    (!words.is_empty())
+        .then(|| format!("the driver assembles without `{}`, which an image asks for", words.join(" ")))
 }
 
 /// Reads and resolves a module, which must have no errors.

@@ -341,6 +341,39 @@ fn what_was_assembled_is_not_assembled_again() {
     assert!(cold.manifest.kernels[0].before.unwrap().registers >= 8);
 }
 
+/// A fatbin that nvcc made with a limit to registers: the twin keeps to it, as the program's own machine code does.
+#[test]
+fn what_an_image_wants_to_be_assembled_with() {
+    let Some(real) = assembler() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/kernels.cu");
+    let fatbin = |options: &[&str]| {
+        let out = folder.path().join("k.fatbin");
+        let mut nvcc = std::process::Command::new("nvcc");
+        nvcc.args(["-fatbin", "-std=c++17", "-gencode", "arch=compute_90,code=compute_90", "-o"]).arg(&out);
+        let done = nvcc.args(options).arg(&kernels).status();
+        done.is_ok_and(|status| status.success()).then(|| std::fs::read(out).unwrap())
+    };
+    let Some(limited) = fatbin(&["-maxrregcount=24", "-Xptxas", "-v,--warn-on-spills"]) else {
+        eprintln!("skipped: there is no nvcc on PATH (make deps)");
+        return;
+    };
+    let registers = |image: &[u8]| {
+        let engine = engine(&["=attention_online"], Some(real.clone()), Cache::none());
+        let prepared = first(&engine, image, 90).unwrap();
+        assert_eq!(prepared.notes, Vec::<String>::new());
+        let kernel = &prepared.manifest.kernels[0];
+        [kernel.before, kernel.after].map(|resources| resources.unwrap().registers)
+    };
+    assert_eq!(registers(&limited), [24, 24]);
+    assert!(registers(&fatbin(&[]).unwrap()).iter().all(|&registers| registers > 24));
+
+    // Without an assembler of ours, it is told that the driver's is not told.
+    let engine = engine(&["=attention_online"], None, Cache::none());
+    let notes = &first(&engine, &limited, 90).unwrap().notes;
+    assert_eq!(notes[..], ["the driver assembles without `-maxrregcount=24`, which an image asks for"]);
+}
+
 #[test]
 fn an_assembler_that_is_too_old_leaves_it_to_the_driver() {
     let Some(real) = assembler() else { return };
