@@ -9,8 +9,9 @@
 
 use nt_differ::counted::Counted;
 use nt_differ::device::{self, Job, Text};
+use nt_differ::events::Access;
 use nt_differ::judge::{self, Case};
-use nt_differ::probed::{self, Probed};
+use nt_differ::probed::{self, Probed, Room};
 use nt_differ::random::Random;
 use nt_differ::sidecar::Sidecar;
 use nt_ir::launch::Conditions;
@@ -118,13 +119,21 @@ fn differ(file: &str, takes: impl Fn(&str) -> bool) {
                 let options = Options { seed, sms: 3, max_steps: 1 << 26 };
                 let at =
                     format!("{name}, {}, {:?} x {:?}, seed {seed:?}", kernel.name, shape.grid, shape.block);
-                let plain = device::run(&text.program, &job, &options, None)
+                let mut accesses = Vec::new();
+                let mut watch =
+                    |_: &[u8], seen: &nt_vgpu::Accessed<'_>| accesses.extend(Access::of(&text, &job, seen));
+                let plain = device::run_watched(&text.program, &job, &options, None, &mut watch)
                     .unwrap_or_else(|why| panic!("{at}: {why}"));
-                // Where the schedule matters, as for sums of floats, only the plain one is the same with a probe.
+                // Where the schedule matters, as for sums of floats, only the plain one is the same with a probe, whose
+                // branches change every other. One more schedule may agree by chance; several hardly do.
                 if let Some(seed) = seed {
-                    let options = Options { seed: None, ..options.clone() };
-                    let other = device::run(&text.program, &job, &options, None).unwrap();
-                    if device::same(&plain, &other).is_err() {
+                    let others = [None, Some(seed + 1000), Some(seed + 2000), Some(seed + 3000)];
+                    let is_other = |seed| {
+                        let options = Options { seed, ..options.clone() };
+                        let other = device::run(&text.program, &job, &options, None).unwrap();
+                        device::same(&plain, &other).is_err()
+                    };
+                    if others.into_iter().any(is_other) {
                         racy.insert(format!("{} with seed {seed}", kernel.name));
                         continue;
                     }
@@ -137,12 +146,16 @@ fn differ(file: &str, takes: impl Fn(&str) -> bool) {
                     if probed.kernel(&kernel.name).is_none() {
                         continue;
                     }
-                    let one = || {
-                        let ran = device::run(&probed.program, &job, &options, Some(&*probed))?;
+                    let one = |probed: &Probed| {
+                        let ran = device::run(&probed.program, &job, &options, Some(probed))?;
                         device::same(&plain, &ran)?;
                         let case = Case {
+                            text: &text,
                             job: &job,
                             counted: &counted,
+                            accesses: &accesses,
+                            assume,
+                            sms: options.sms,
                             probed,
                             ran: &ran,
                             is_plain: seed.is_none(),
@@ -153,8 +166,15 @@ fn differ(file: &str, takes: impl Fn(&str) -> bool) {
                             None => Err("nobody says what this probe should show: src/judge.rs".to_owned()),
                         }
                     };
-                    faults.extend(one().err().map(|why: String| format!("{at}, {probe}: {why}")));
-                    runs += 1;
+                    // Streams with room for all, for some, and for nothing.
+                    let rooms = [Room::More(1 << 11), Room::More(0), Room::Fewer(2), Room::Fewer(u64::MAX)];
+                    let rooms = if probed.has_streams() { &rooms[..] } else { &rooms[..1] };
+                    for &room in rooms {
+                        probed.room = room;
+                        let why = one(probed).err();
+                        faults.extend(why.map(|why: String| format!("{at}, {probe}, {room:?}: {why}")));
+                        runs += 1;
+                    }
                 }
             }
         }

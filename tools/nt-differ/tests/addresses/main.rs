@@ -10,6 +10,8 @@
     reason = "a test may stop at the first thing that is wrong, and say what"
 )]
 
+mod made;
+
 use nt_affine::{Access, Proof, addresses};
 use nt_differ::device::{self, Given, Job, Text};
 use nt_differ::fuzz::kernel::{self, Kernel};
@@ -182,26 +184,19 @@ fn other_compilers() {
 const BLOCKS: [[u32; 3]; 7] =
     [[32, 1, 1], [96, 1, 1], [70, 1, 1], [32, 2, 2], [64, 2, 1], [16, 4, 1], [11, 3, 2]];
 
-/// Kernels by chance: branches and loops that part lanes, breaks, guards, exits. Their arithmetic wraps as it pleases, so
-/// that only proofs without that assumption can be held.
-fn judge_made(first: u64, count: u64) {
+/// Kernels by chance. Their arithmetic wraps as it pleases, so that only proofs without that assumption can be held.
+fn judge_made(count: u64, make: impl Fn(&mut Random, Shape) -> (String, Vec<Given>)) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let (first, count) = (number("FUZZ_SEED").unwrap_or(0), number("FUZZ_KERNELS").unwrap_or(count));
     let (mut all, mut proved) = (Seen::default(), 0);
     for seed in first..first + count {
         let mut random = Random::new(seed);
-        let made = Kernel::new(&mut random);
-        let ptx = made.text();
-        let text = Text::load(&ptx).unwrap();
         let shape = Shape { grid: [2, 2, 1], block: random.of(&BLOCKS), shared: 0, cooperative: false };
+        let (ptx, args) = make(&mut random, shape);
+        let text = Text::load(&ptx).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{ptx}"));
         let accesses = all_addresses(&text, Conditions::of(shape.grid, shape.block));
         let is_held = |access: &&Access| matches!(access.proof, Proof::Bits { wraps: false, .. });
         proved += accesses.values().filter(is_held).count();
-        let threads: u64 = shape.grid.iter().chain(&shape.block).map(|&n| u64::from(n)).product();
-        let input = (0..kernel::INPUT).flat_map(|_| (random.bits() as u32 >> random.below(32)).to_le_bytes());
-        let args = vec![
-            Given::Buffer(vec![0; (threads * kernel::WORDS * 4) as usize]),
-            Given::Buffer(input.collect()),
-            Given::Value(77u32.to_le_bytes().to_vec()),
-        ];
         let job = Job { kernel: "k".to_owned(), shape, args, variables: Vec::new() };
         for schedule in [None, Some(seed), Some(seed + 1)] {
             let options = Options { seed: schedule, sms: 3, max_steps: 1 << 22 };
@@ -214,7 +209,8 @@ fn judge_made(first: u64, count: u64) {
                     all.judge(access, params, one, &at);
                 }
             };
-            device::run_watched(&text.program, &job, &options, None, &mut watch).unwrap();
+            let ran = device::run_watched(&text.program, &job, &options, None, &mut watch);
+            ran.unwrap_or_else(|why| panic!("{at}: {why}\n{ptx}"));
         }
         assert!(all.faults.is_empty(), "{}\n{ptx}", all.faults.join("\n"));
     }
@@ -223,7 +219,26 @@ fn judge_made(first: u64, count: u64) {
 }
 
 #[test]
-fn made_kernels() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    judge_made(number("FUZZ_SEED").unwrap_or(0), number("FUZZ_KERNELS").unwrap_or(200));
+fn made_kernels_of_lanes() {
+    judge_made(300, |random, _| {
+        let memory = (0..made::BYTES).map(|_| random.below(64) as u8).collect();
+        let n = (random.below(8) as u32).to_le_bytes().to_vec();
+        (made::kernel(random), vec![Given::Buffer(memory), Given::Value(n)])
+    });
+}
+
+/// The kernels that probes are tried with.
+#[test]
+fn made_kernels_of_all_kinds() {
+    judge_made(100, |random, shape| {
+        let ptx = Kernel::new(random).text();
+        let threads: u64 = shape.grid.iter().chain(&shape.block).map(|&n| u64::from(n)).product();
+        let input = (0..kernel::INPUT).flat_map(|_| (random.bits() as u32 >> random.below(32)).to_le_bytes());
+        let args = vec![
+            Given::Buffer(vec![0; (threads * kernel::WORDS * 4) as usize]),
+            Given::Buffer(input.collect()),
+            Given::Value(77u32.to_le_bytes().to_vec()),
+        ];
+        (ptx, args)
+    });
 }
