@@ -168,8 +168,8 @@ impl Rule {
             Rule::V8 => {
                 "V8: synchronisation. No operation of a span waits for another lane, but `redux.sync`, `vote.sync`, \
                  `match.any.sync` and `shfl.sync`, whose membermask is the register that `activemask` wrote in the same \
-                 span, under the same guard, with nothing between that may part the lanes: no label, no branch, no effect \
-                 under a guard. The module's version and target must have them (`redux.sync`: PTX 7.0, sm_80). Example: \
+                 span, under the same guard, with nothing between that may part the lanes: no label and no branch, so that every \
+                 lane of the mask comes to the operation. The module's version and target must have them (`redux.sync`: PTX 7.0, sm_80). Example: \
                  `elect.sync _|%nt_p, 0xffffffff;` assembles in silence, and ptxas then drops the kernel's own \
                  reconvergence (BSSY, BSYNC) around it, since all lanes are said to be there. Why: lanes that took another \
                  branch never come, or come to the wrong place."

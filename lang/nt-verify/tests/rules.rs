@@ -1,6 +1,6 @@
 //! Every rule by files: `good/` must be accepted, of `bad/` each must break exactly the rules that its name says.
 //!
-//! The texts are written by hand, from the manual's sequences and its list of holes, not by the weaver. A file is woven
+//! The texts are written by hand, from the manual's sequences and its list of holes, not by the weaver, but for one. A file is woven
 //! text; its original is what is left when spans are taken out and edits put back, done here in the simplest way, or
 //! `NAME.original` beside it. Where `ptxas` is on PATH, all of `good/` must assemble, and
 //! `bad/` must do what its first line says of ptxas: most accept, which is why there is a verifier.

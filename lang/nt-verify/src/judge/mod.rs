@@ -244,7 +244,9 @@ struct Judge<'a, 'w> {
     /// What is known of each unknown, by its number.
     unknowns: Vec<About>,
     facts: u32,
-    /// Counts what may part the lanes: labels, branches, and effects under a guard, of which branches may be made.
+    /// Counts what may part the lanes: labels and branches. Of an effect under a guard ptxas makes a branch too, but brings
+    /// the lanes together behind it (BSSY, BSYNC), and the operation waits for those of its mask (WARPSYNC): read in
+    /// what it makes of `@%p atom …; shfl.sync …`.
     stretch: u32,
 }
 

@@ -41,6 +41,12 @@ fn a_membermask_is_the_activemask_of_this_stretch() {
     );
     check_body("@!%p1 bra $nt_L; activemask.b32 %nt_m; match.any.sync.b32 %nt_x, %nt_x, %nt_m; $nt_L:", &[]);
     check_body("@%p1 activemask.b32 %nt_m; @%p1 redux.sync.add.u32 %nt_x, %nt_x, %nt_m;", &[]);
+    // An effect of some of the lanes parts none of them for good: all come to the next instruction.
+    check_body(
+        "setp.eq.u32 %nt_p, %nt_x, 0; activemask.b32 %nt_m; @%nt_p add.u32 %nt_x, %nt_x, 1; \
+         shfl.sync.idx.b32 %nt_x, %nt_x, 0, 31, %nt_m;",
+        &[],
+    );
     check_body(
         "setp.eq.u32 %nt_p, %nt_x, 0; activemask.b32 %nt_m; vote.sync.ballot.b32 %nt_x, !%nt_p, %nt_m;",
         &[],

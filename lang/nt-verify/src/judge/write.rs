@@ -83,9 +83,6 @@ impl<'w> Judge<'_, 'w> {
     /// what holds is what holds on every way there ([`Judge::join`]), so it takes no effect out from under its guard.
     /// Lanes that part at one execute what follows the span all the same, which is all that `.aligned` asks for.
     pub(super) fn effect(&mut self, span: Span, during: &During) {
-        if during.guard.is_some() {
-            self.stretch += 1;
-        }
         if let Some((guard, negated)) = self.site.guard
             && !self.site.is_entry
             && !self.site.is_branch

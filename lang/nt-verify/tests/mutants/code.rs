@@ -275,6 +275,10 @@ pub(crate) const CLASSES: &[Class] = &[
             mutants.extend(each_instruction(pair, |text| {
                 text.starts_with("@!%nt_p bra").then(|| text.replacen("@!", "@", 1))
             }));
+            // At the entry of a kernel only a state depends on it.
+            let entry = |woven: &str| woven[spans(woven)[0].inner.clone()].to_owned();
+            let stores = entry(&pair.woven).contains("st.");
+            mutants.retain(|mutant| stores || entry(&mutant.woven) == entry(&pair.woven));
             mutants
         },
     },

@@ -172,9 +172,6 @@ pub(crate) const CLASSES: &[Class] = &[
             mutants.extend(sync(|text| format!("$nt_M: {text}")));
             mutants.extend(sync(|text| format!("or.b32 %nt_m, %nt_m, 1; {text}")));
             mutants.extend(sync(|text| format!("setp.eq.u32 %nt_p, 1, 2; @%nt_p {text}")));
-            mutants.extend(sync(|text| {
-                format!("setp.eq.u32 %nt_p, 1, 2; @%nt_p add.u32 %nt_n, %nt_n, 1; {text}")
-            }));
             mutants.extend(sync(|text| text.replacen(opcode(text), "bar.warp.sync", 1)));
             mutants.extend(each_place(
                 pair,
@@ -224,7 +221,7 @@ pub(crate) const CLASSES: &[Class] = &[
     // V10
     Class {
         name: "a source that is not there yet, or not always",
-        rules: &[Rule::V10],
+        rules: &[Rule::V10, Rule::V12],
         mutate: |pair| {
             let mut mutants = Vec::new();
             mutants.extend(in_both(pair, "add.s64 \t%rd3, %rd1", "@%p1 add.s64 \t%rd3, %rd1"));

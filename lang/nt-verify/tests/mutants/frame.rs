@@ -216,8 +216,9 @@ pub(crate) const CLASSES: &[Class] = &[
         name: "the kernel's symbol is an operand",
         rules: &[Rule::V13],
         mutate: |pair| {
-            let name =
-                ["scale", "spin", "a", "gather", "use", "walk", "k", "chase"].into_iter().find(|name| {
+            let name = ["scale", "spin", "a", "gather", "use", "walk", "k", "chase", "permute"]
+                .into_iter()
+                .find(|name| {
                     [".entry ", ".visible .entry "].iter().any(|word| {
                         pair.original.contains(&format!("{word}{name}("))
                             || pair.original.contains(&format!("{word}{name}\n"))
