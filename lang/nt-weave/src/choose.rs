@@ -11,13 +11,14 @@
 //!   some would be left out without a word.
 
 use crate::Refused;
+use crate::blocks::{self, Blocks};
 use crate::bodies::{Body, Site};
 use crate::instructions::{Matcher, Wanted};
 use crate::pins::Pins;
-use crate::sites::Point;
+use crate::sites::{Blocks, Point};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
-use nt_ir::program::{MapKind, Op, Operand, Placement, Program, Tracepoint};
+use nt_ir::program::{MapKind, Op, Operand, Part, Probe, Program, Tracepoint};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::{Kind, Module};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +97,6 @@ pub fn unwoven(program: &Program) -> Option<&'static str> {
         | Tracepoint::Ptx { placement: Placement::After, .. } => {
             Some("probes behind instructions (`:after`)")
         }
-        Tracepoint::Block { .. } => Some("probes of basic blocks (`bb:`)"),
         Tracepoint::Line { .. } => Some("probes of source lines (`line:`)"),
         Tracepoint::Mark { .. } => Some("probes of marks (`mark:`)"),
         Tracepoint::FuncEntry { .. } | Tracepoint::FuncExit { .. } => Some("probes of functions (`func:`)"),
@@ -104,13 +104,12 @@ pub fn unwoven(program: &Program) -> Option<&'static str> {
     });
     let op = || {
         program.probes.iter().flat_map(|probe| &probe.code).find_map(|inst| match inst.op {
-            Op::Operand(Operand::Addr | Operand::Bytes | Operand::Pred) => None,
-            Op::Operand(_) | Op::CastOperand(_) | Op::BitsOperand(_) | Op::CompareOperands(..) => {
-                Some("some operands (`saddr`, `in1`, `out`, `old`, `taken`, `done`)")
-            }
-            Op::ClockAfter(..) | Op::ClockAfterOperand(..) => {
-                Some("clocks that wait for a value (`clock(x)`)")
-            }
+            Op::Operand(Operand::Old(_))
+            | Op::CastOperand(Operand::Old(_))
+            | Op::BitsOperand(Operand::Old(_))
+            | Op::CompareOperands(_, Operand::Old(_), _)
+            | Op::CompareOperands(_, _, Operand::Old(_))
+            | Op::ClockAfterOperand(_, Operand::Old(_)) => Some("what stores overwrite (`old`)"),
             _ => None,
         })
     };
@@ -134,7 +133,7 @@ pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: us
     let wants = |kernel: &Option<String>| kernel.as_ref().is_none_or(|glob| glob_matches(glob, &name));
     let mut points = Vec::new();
     for (probe, code) in program.probes.iter().enumerate() {
-        let mut point = Point { probe, entry: false, wanted: Vec::new(), exit: false };
+        let mut point = Point { probe, entry: false, wanted: Vec::new(), blocks: None, exit: false };
         for tracepoint in &code.points {
             match tracepoint {
                 Tracepoint::KernelEntry { kernel } => point.entry |= wants(kernel),
@@ -143,21 +142,35 @@ pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: us
                     point.wanted.push(Wanted::Exit);
                 }
                 Tracepoint::KernelExit { .. }
-                | Tracepoint::Block { .. }
                 | Tracepoint::Line { .. }
                 | Tracepoint::Mark { .. }
                 | Tracepoint::FuncEntry { .. }
                 | Tracepoint::FuncExit { .. } => {}
+                Tracepoint::Block { looped: true } => point.blocks = point.blocks.or(Some(Blocks::Loops)),
+                Tracepoint::Block { looped: false } => point.blocks = Some(Blocks::All),
                 Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => {
                     point.wanted.push(Wanted::Point(tracepoint));
                 }
             }
         }
-        if point.entry || !point.wanted.is_empty() {
+        if point.entry || point.blocks.is_some() || !point.wanted.is_empty() {
             points.push(point);
         }
     }
     points
+}
+
+/// Does a probe ask for what instructions take or give, other than addresses and sizes?
+fn asks_for_values(probe: &Probe) -> bool {
+    let is_value = |operand: &Operand| {
+        !matches!(operand, Operand::Addr | Operand::Bytes | Operand::Pred | Operand::Taken)
+    };
+    probe.code.iter().any(|inst| match &inst.op {
+        Op::Operand(operand) => is_value(operand),
+        Op::Has(part) => matches!(part, Part::Out | Part::In(_) | Part::Saddr | Part::Done),
+        Op::CastOperand(_) | Op::BitsOperand(_) | Op::CompareOperands(..) | Op::ClockAfterOperand(..) => true,
+        _ => false,
+    })
 }
 
 /// Functions and entries by name, declarations included: looked up for every kernel, so made once a module.
@@ -252,9 +265,13 @@ pub(crate) fn instructions(
     kernel: usize,
 ) -> Result<(), Refused> {
     let Some(entry) = module.functions.get(kernel) else { return Ok(()) };
-    if points.iter().flat_map(|point| &point.wanted).all(|wanted| *wanted == Wanted::Exit) {
+    let mut blocks = points.iter().filter_map(|point| point.blocks).peekable();
+    if blocks.peek().is_none()
+        && points.iter().flat_map(|point| &point.wanted).all(|wanted| *wanted == Wanted::Exit)
+    {
         return Ok(());
     }
+    let blocks: Vec<Blocks> = blocks.collect();
     let refusal = |slug: &'static str, at: Span, label: String| {
         let name = module.at(entry.name);
         Diagnostic::error(slug, at, format!("instructions cannot be probed in `{name}`")).label(label).note(
@@ -278,6 +295,10 @@ pub(crate) fn instructions(
             return Err(Box::new(
                 refusal("site-in-callee", entry.name, why).note_at(at, "the first of them"),
             ));
+        }
+        if function != kernel && blocks.iter().any(|&wanted| blocks::has(module, info, function, wanted)) {
+            let why = format!("it reaches `{name}`, which has such basic blocks");
+            return Err(Box::new(refusal("site-in-callee", entry.name, why)));
         }
         let is_defined =
             names.all(name).iter().any(|&f| module.functions.get(f).is_some_and(|f| f.body.is_some()));

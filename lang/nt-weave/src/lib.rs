@@ -3,7 +3,7 @@
 //! ```text
 //! Module, ModuleInfo ─┐
 //! Prepared ───────────┼─> choose ─> sites ─> plan ─> context ─> emit ─> place ─> Woven
-//! chosen kernels ─────┘      (instructions, bodies: which sites there are, and what a probe is at each)
+//! chosen kernels ─────┘      (instructions, blocks, bodies: which sites there are, and what a probe is at each)
 //! ```
 //!
 //! Each pass is a file, in that order. What comes out is the input with insertions and a few declared edits: take
@@ -14,6 +14,8 @@
 //! A kernel that cannot be probed is named with the reason and stays as it is; the others are woven all the same.
 //! Documented in `docs/injection.md`.
 
+mod blocks;
+mod blocks;
 mod bodies;
 mod bounds;
 mod choose;
@@ -21,6 +23,9 @@ mod codes;
 mod context;
 mod emit;
 mod instructions;
+mod lines;
+mod marks;
+mod operands;
 mod pins;
 mod place;
 mod plan;

@@ -19,11 +19,16 @@
 //! `instructions.rs` tells.
 
 use crate::Refused;
-use crate::instructions::{self, Access, Wanted};
+use crate::blocks::{self, Blocks};
+use crate::instructions::{self, Here, Wanted};
+use crate::lines::Runs;
+use crate::operands::{self, Access};
+use crate::{blocks, marks};
 use nt_diag::Span;
 use nt_ptx::ModuleInfo;
 use nt_ptx::opcode::{Class, Facts, Space};
 use nt_ptx::syntax::{Function, ItemKind, Kind as StatementKind, Module};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Which points of a kernel a probe wants.
@@ -34,6 +39,8 @@ pub(crate) struct Point<'p> {
     pub(crate) entry: bool,
     /// Before an instruction, by the order of its tracepoints.
     pub(crate) wanted: Vec<Wanted<'p>>,
+    /// At the heads of basic blocks.
+    pub(crate) blocks: Option<Blocks>,
     /// At the closing brace.
     pub(crate) exit: bool,
 }
@@ -46,7 +53,7 @@ pub(crate) struct Found {
     pub(crate) offset: u32,
     /// The index of the statement behind it; at the closing brace, the end of the body's.
     pub(crate) next: u32,
-    /// The instruction that it is about; `None` at the entry and at the closing brace.
+    /// The instruction that it is about, or that follows it; `None` at the entry and at the closing brace.
     pub(crate) statement: Option<u32>,
     /// The guard of that instruction.
     pub(crate) guard: Option<Guard>,
@@ -56,6 +63,10 @@ pub(crate) struct Found {
     pub(crate) access: Access,
     /// Do the probes run for all lanes that get there, whatever the guard?
     pub(crate) reach: bool,
+    /// The name of the mark that it is.
+    pub(crate) mark: Option<String>,
+    /// The function that its instruction calls.
+    pub(crate) callee: Option<String>,
     /// The probes that run here, in program order.
     pub(crate) probes: Vec<Match>,
     /// Line and column in the input, from 1.
@@ -73,6 +84,8 @@ pub(crate) struct Match {
     pub(crate) of_instruction: bool,
     /// Does it run for all lanes that get there, whatever the guard?
     pub(crate) reach: bool,
+    /// Does it run for the lanes whose guard holds, where others run for all?
+    pub(crate) under_guard: bool,
     /// Where the text does not say where an address leads: the body runs where it leads into one of these. Empty
     /// where that is no question.
     pub(crate) within: Vec<Space>,
@@ -85,16 +98,28 @@ pub enum Kind {
     Entry,
     /// An instruction; `None` where no table knows it.
     Instruction(Option<Class>),
+    /// A basic block begins.
+    Block,
     /// A lane leaves.
     Exit,
 }
 
 impl Kind {
+    /// Does it lie between the kernel's beginning and its ends?
+    pub(crate) fn is_inside(self) -> bool {
+        !matches!(self, Kind::Entry | Kind::Exit)
+    }
+
     /// The tracepoint as the probe language has it: `kernel:entry`, `inst:load`.
     pub fn tracepoint(self) -> String {
         match self {
             Kind::Entry => "kernel:entry".to_owned(),
             Kind::Instruction(class) => format!("inst:{}", class.map_or("*", Class::name)),
+            Kind::After(class) => format!("inst:{}:after", class.map_or("*", Class::name)),
+            Kind::Block { looped: false } => "bb:entry".to_owned(),
+            Kind::Block { looped: true } => "bb:loop".to_owned(),
+            Kind::Mark => "mark".to_owned(),
+            Kind::Block => "bb:entry".to_owned(),
             Kind::Exit => "kernel:exit".to_owned(),
         }
     }
@@ -148,27 +173,45 @@ pub(crate) fn find(
     let (Some(body), Some(known)) = (&entry.body, info.functions.get(function)) else {
         return Ok(Vec::new());
     };
-    let of_kernel = |probe| Match { probe, of_instruction: false, reach: false, within: Vec::new() };
     let source = |loc: Option<Span>| loc.and_then(|loc| files.place(module.at(loc)));
 
     let mut found = Vec::new();
     if points.iter().any(|point| point.entry)
         && let Some(mut site) = self::entry(module, info, function)
     {
-        site.probes = points.iter().filter(|point| point.entry).map(|point| of_kernel(point.probe)).collect();
+        site.probes = of_kernel(points, |point| point.entry);
         site.position = places.position(site.offset);
         site.source = source(first_loc(module, entry));
         found.push(site);
     }
 
-    if points.iter().any(|point| !point.wanted.is_empty()) {
+    if points.iter().any(|point| !point.is_empty()) {
         let matcher = instructions::Matcher::new(module, info, function, points);
+        let mut others = blocks::find(module, points, function, &matcher)?;
+        others.extend(marks::find(module, points, function, &matcher)?);
+        others.sort_by_key(|site| site.offset);
+        let mut others = others.into_iter().peekable();
+        let mut runs = Runs::of(points, || matcher.starts());
         let mut loc = None;
         for (number, statement) in (body.statements.start..).zip(module.body(entry)) {
             match statement.kind {
                 StatementKind::Loc => loc = Some(statement.span),
                 StatementKind::Instruction(instruction) => {
-                    if let Some(mut site) = matcher.at(number, statement, &instruction)? {
+                    while let Some(mut site) = others.next_if(|site| site.offset <= statement.span.start) {
+                        site.position = places.position(site.offset);
+                        site.source = source(loc);
+                        found.push(site);
+                    }
+                    let begins = runs.as_mut().and_then(|runs| {
+                        let line = match source(loc) {
+                            Some((file, line)) => (Cow::Owned(file), line),
+                            None => (Cow::Borrowed(ASSEMBLY), places.position(statement.span.start).0),
+                        };
+                        runs.begins(number, line)
+                    });
+                    let begins = begins.as_ref().map(|(file, line)| (&**file, *line));
+                    let here = Here { number, statement: *statement, instruction, begins };
+                    for mut site in matcher.at(here)? {
                         site.position = places.position(statement.span.start);
                         site.source = source(loc);
                         found.push(site);
@@ -177,26 +220,60 @@ pub(crate) fn find(
                 _ => {}
             }
         }
+        for mut site in others {
+            site.position = places.position(site.offset);
+            site.source = source(loc);
+            found.push(site);
+        }
     }
 
     if known.end_reachable && points.iter().any(|point| point.exit) {
         let offset = body.span.end.saturating_sub(1);
         let last = module.body(entry).iter().rfind(|statement| statement.kind == StatementKind::Loc);
         found.push(Found {
-            kind: Kind::Exit,
+            probes: of_kernel(points, |point| point.exit),
+            position: places.position(offset),
+            source: source(last.map(|statement| statement.span)),
+            ..Found::at(Kind::Exit, offset, body.statements.end)
+        });
+    }
+    Ok(found)
+}
+
+/// What the file of a line is called where there are no lines of source: lines are then the assembly's own.
+pub(crate) const ASSEMBLY: &str = "ptx";
+
+/// What the probes of some points are at a site that is no instruction.
+pub(crate) fn of_kernel(points: &[Point<'_>], wants: impl Fn(&Point<'_>) -> bool) -> Vec<Match> {
+    let of = |point: &Point<'_>| Match {
+        probe: point.probe,
+        of_instruction: false,
+        reach: false,
+        under_guard: false,
+        within: Vec::new(),
+    };
+    points.iter().filter(|point| wants(point)).map(of).collect()
+}
+
+impl Found {
+    /// A place at which no probe runs yet, and of which nothing is known.
+    pub(crate) fn at(kind: Kind, offset: u32, next: u32) -> Found {
+        Found {
+            kind,
             offset,
-            next: body.statements.end,
+            next,
             statement: None,
             guard: None,
             facts: None,
             access: Access::default(),
             reach: false,
-            probes: points.iter().filter(|point| point.exit).map(|point| of_kernel(point.probe)).collect(),
-            position: places.position(offset),
-            source: source(last.map(|statement| statement.span)),
-        });
+            mark: None,
+            callee: None,
+            probes: Vec::new(),
+            position: (0, 0),
+            source: None,
+        }
     }
-    Ok(found)
 }
 
 /// Moves the positions of a kernel's sites, which is at `place` in the whole that this module was cut from.
@@ -218,19 +295,7 @@ pub(crate) fn entry(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize)
     let first = (known.first < body.statements.end).then_some(known.first);
     let place = first.and_then(|first| instructions::place(module, first));
     let (offset, next) = place.unwrap_or((body.span.end.saturating_sub(1), known.first));
-    Some(Found {
-        kind: Kind::Entry,
-        offset,
-        next,
-        statement: None,
-        guard: None,
-        facts: None,
-        access: Access::default(),
-        reach: false,
-        probes: Vec::new(),
-        position: (0, 0),
-        source: None,
-    })
+    Some(Found::at(Kind::Entry, offset, next))
 }
 
 /// Where kernels begin and end, whatever a program asks for. The numbers count within the kernel.
@@ -249,7 +314,7 @@ pub fn list_sites_of(
     let (files, mut places) = (SourceFiles::of(module), Places::new(module.text));
     let mut wanted = vec![Wanted::Exit];
     wanted.extend(instructions.then_some(Wanted::Any));
-    let point = Point { probe: 0, entry: true, wanted, exit: true };
+    let point = Point { probe: 0, entry: true, wanted, blocks: None, exit: true };
     let mut list = |&function: &usize| {
         let points = std::slice::from_ref(&point);
         // What every instruction matches is never in doubt.
@@ -282,8 +347,12 @@ pub(crate) fn describe<'f>(
     let found: Vec<&Found> = found.collect();
     let describe = |&(index, id): &(usize, u32)| {
         let site = found.get(index)?;
-        let opcode = match site.statement.and_then(|at| module.statements.get(at as usize)).map(|s| s.kind) {
-            Some(StatementKind::Instruction(instruction)) => module.at(instruction.opcode).to_owned(),
+        let is_of_next = matches!(site.kind, Kind::Block { .. } | Kind::Mark);
+        let statement = site.statement.filter(|_| !is_of_next);
+        let opcode = match statement.and_then(|at| module.statements.get(at as usize)).map(|s| s.kind) {
+            Some(StatementKind::Instruction(instruction)) if site.kind != Kind::Block => {
+                module.at(instruction.opcode).to_owned()
+            }
             _ => String::new(),
         };
         let (line, column) = site.position;
@@ -296,7 +365,7 @@ pub(crate) fn describe<'f>(
             source: site.source.clone(),
             guard: site.guard.clone(),
             space: site.facts.as_ref().and_then(|facts| facts.space),
-            bytes: site.facts.as_ref().and_then(|facts| instructions::known_bytes(facts, &site.access)),
+            bytes: site.facts.as_ref().and_then(|facts| operands::known_bytes(facts, &site.access)),
         })
     };
     numbers.iter().filter_map(describe).collect()

@@ -260,7 +260,7 @@ fn is_simple(site: &Site<'_>) -> bool {
                 guard.is_none() && !event.is_long()
             })
     };
-    matches!(site.found.kind, SiteKind::Instruction(_))
+    matches!(site.found.kind, SiteKind::Instruction(_) | SiteKind::Block)
         && (site.found.guard.is_none() || site.found.reach)
         && site.bodies.iter().filter(|body| !body.events.is_empty()).all(all)
 }
@@ -275,7 +275,7 @@ fn is_straight(flow: &Flow, module: &Module<'_>, a: u32, b: u32) -> bool {
         }
         _ => false,
     };
-    a < b && block.is_some() && block == flow.block_of(b) && !between.iter().any(|one| is_call(&one.kind))
+    a <= b && block.is_some() && block == flow.block_of(b) && !between.iter().any(|one| is_call(&one.kind))
 }
 
 /// The slots of a chunk: few where a warp saves few events, so that the first chunks of many warps fit a stream; more

@@ -6,21 +6,18 @@
 //!     …                                                           each lane's distance from it
 //!     shfl.sync.idx.b32 %nt_r12, %nt_r11, %nt_r6, 31, %nt_r1;     the distance of the lane behind the leader: a stride?
 //!     vote.sync.all.pred %nt_p5, %nt_p4, %nt_r1;                  of all lanes
+//!     @%nt_p7 atom.global.add.u64 %nt_d9, [%nt_d8], 1;            a chunk for the leader, if its own is full
 //!     shfl.sync.idx.b32 %nt_r15, %nt_c_dmat, %nt_r5, 31, %nt_r1;  the leader's cursor
-//!     @!%nt_p7 bra $nt_L3_1;                                      all of them or none
-//!     …                                                           a chunk is claimed by the leader
-//! $nt_L3_1:
 //!     @%nt_p9 st.global.b32 [%nt_d12], %nt_r20;                   each lane its word, at its rank
 //! ```
 //!
 //! The three forms are three codes: a stride (one slot), 32 bits a lane, 64 bits a lane. An address that comes through memory
-//! is not asked for a stride. The lanes of a `.sync` are those that `activemask` has just named. All lanes of a group take the
-//! branch to the claim together, so that they are still together behind it; should the leader not be there all the same,
-//! nothing is written.
+//! is not asked for a stride. The lanes of a `.sync` are those that `activemask` has just named, and no branch of ours stands
+//! between, so that they are there together.
 
 use super::operand::{Class, Operand};
 use super::save::{Piece, SLOT_STORE};
-use super::stream::{DEAD, Event, Group, Place};
+use super::stream::{Claimed, DEAD, Event, Group, Place};
 use super::{Refusal, Span};
 use crate::codes::Stored;
 use crate::context::Fill;
@@ -43,6 +40,17 @@ struct Warp<'a> {
     count: Operand<'a>,
     /// Is this lane one of them? All are if there is no register.
     inside: Option<Operand<'a>>,
+}
+
+/// Where the leader has room.
+#[derive(Clone, Copy)]
+struct Room<'a> {
+    /// The header's slot, in every lane.
+    first: Operand<'a>,
+    /// Is this the leader, and was its chunk full?
+    is_full: Operand<'a>,
+    /// The chunk that it got then.
+    claimed: Claimed<'a>,
 }
 
 /// What one field stores behind the header.
@@ -99,7 +107,7 @@ impl<'a> Span<'a> {
             let more = self.slots_of(section, warp);
             slots = self.op(Class::B32, "add.u32", &[more, slots]);
         }
-        let first = self.place_for(place, slots, group, warp)?;
+        let Room { first, is_full, claimed } = self.place_for(place, slots, group, warp)?;
         let capacity = self.capacity_of_slots(place.number)?;
         let base = self.context_word(Fill::Base(place.number))?;
         for (&section, begin) in sections.iter().zip(begins) {
@@ -113,10 +121,18 @@ impl<'a> Span<'a> {
         pieces.extend([piece(0, low), piece(4, high), piece(MASK.offset, group.mask)]);
         pieces.sort_by_key(|piece| piece.offset);
         let has_room = self.has_room(place, header, group.leads)?;
-        let address = self.op(Class::B64, "mad.wide.u32", &[place.cursor, Operand::word(SLOT), base]);
+        let address = self.slot_address(place.cursor, base);
         self.store_record(address, &pieces, SLOT_STORE, &format!("@{has_room} "));
         let cursor = place.cursor;
         self.line(format_args!("@{has_room} add.u32 {cursor}, {cursor}, {slots};"));
+        // What is left of the claim, now that lanes may part.
+        let done = self.label();
+        let target = self.target(done);
+        self.line(format_args!("@!{is_full} bra {target};"));
+        let mark = self.enter();
+        self.note(place, claimed, 1)?;
+        self.leave(mark);
+        self.place_label(done);
         Ok(())
     }
 
@@ -248,35 +264,33 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// Sees to it that the leader has room for so many slots; gives the first of them, in every lane.
+    /// Sees to it that the leader has room for so many slots. Without a branch of ours, behind which the lanes might not
+    /// be together any more.
     fn place_for(
         &mut self,
         place: Place<'a>,
         slots: Operand<'a>,
         group: Group<'a>,
         warp: Warp<'a>,
-    ) -> Result<Operand<'a>, Refusal> {
-        let chunk = place.stream.chunk;
-        let first = self.shuffle(place.cursor, warp.leader, warp.here);
+    ) -> Result<Room<'a>, Refusal> {
+        let Place { stream, cursor, .. } = place;
+        let chunk = stream.chunk;
         // One less, so that a cursor without a chunk is the fullest.
-        let taken = self.op(Class::B32, "add.u32", &[first, Operand::word(u32::MAX)]);
+        let taken = self.op(Class::B32, "add.u32", &[cursor, Operand::word(u32::MAX)]);
         let taken = self.op(Class::B32, "and.b32", &[taken, Operand::word(chunk - 1)]);
         let then = self.op(Class::B32, "add.u32", &[taken, slots]);
-        let is_full = self.op(Class::Pred, "setp.ge.u32", &[then, Operand::word(chunk)]);
-        let goes_on = self.label();
-        let target = self.target(goes_on);
-        self.line(format_args!("@!{is_full} bra {target};"));
-        let mark = self.enter();
-        self.claim(place, 1, group, true)?;
+        let is_full = self.op(Class::Pred, "setp.ge.and.u32", &[then, Operand::word(chunk), group.leads]);
+        let lives = self.op(Class::Pred, "setp.ne.and.u32", &[cursor, Operand::word(DEAD), is_full]);
+        let claimed = self.claimed(place, group, lives)?;
+        let next = self.op(Class::B32, "selp.b32", &[claimed.first, Operand::word(DEAD), claimed.is_there]);
+        self.line(format_args!("@{is_full} mov.b32 {cursor}, {next};"));
+        // ptxas makes a branch of `@p atom`, behind which the lanes meet again; were one of them not to, nothing is written.
         let here = self.op(Class::B32, "activemask.b32", &[]);
-        let told = self.shuffle(place.cursor, warp.leader, here);
-        let leader = self.op(Class::B32, "shr.u32", &[here, warp.leader]);
-        let leader = self.op(Class::B32, "and.b32", &[leader, Operand::word(1)]);
-        let is_here = self.op(Class::Pred, "setp.ne.u32", &[leader, Operand::word(0)]);
-        self.line(format_args!("selp.b32 {first}, {told}, {DEAD}, {is_here};"));
-        self.leave(mark);
-        self.place_label(goes_on);
-        Ok(first)
+        let first = self.shuffle(cursor, warp.leader, here);
+        let both = self.op(Class::B32, "and.b32", &[here, warp.mask]);
+        let are_here = self.op(Class::Pred, "setp.eq.b32", &[both, warp.mask]);
+        let first = self.op(Class::B32, "selp.b32", &[first, Operand::word(DEAD), are_here]);
+        Ok(Room { first, is_full, claimed })
     }
 
     /// Each lane its part, at its rank behind slot `begin`.
@@ -331,7 +345,7 @@ impl<'a> Span<'a> {
             Some(inside) => self.op(Class::Pred, "setp.lt.and.u32", &[slot, capacity, inside]),
             None => self.op(Class::Pred, "setp.lt.u32", &[slot, capacity]),
         };
-        let at = self.op(Class::B64, "mad.wide.u32", &[slot, Operand::word(SLOT), base]);
+        let at = self.slot_address(slot, base);
         let in_slot = self.op(Class::B32, "and.b32", &[warp.rank, Operand::word((SLOT >> shift) - 1)]);
         (self.op(Class::B64, "mad.wide.u32", &[in_slot, Operand::word(1 << shift), at]), has_room)
     }

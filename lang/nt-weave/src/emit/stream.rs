@@ -8,7 +8,9 @@
 //! $nt_L3_1:
 //!     ld.param.u32 %nt_r9, [nt_ctx+16];                   slots that the stream has
 //!     setp.lt.and.u32 %nt_p4, %nt_c_dmat, %nt_r9, %nt_p0;
-//!     mad.wide.u32 %nt_d8, %nt_c_dmat, 16, %nt_d7;
+//!     cvt.u64.u32 %nt_d6, %nt_c_dmat;
+//!     shl.b64 %nt_d7, %nt_d6, 4;
+//!     add.u64 %nt_d8, %nt_d7, %nt_d5;
 //!     @%nt_p4 st.global.v4.b32 [%nt_d8], {%nt_r10, %nt_r12, %nt_r0, %nt_r2};
 //!     @%nt_p4 add.u32 %nt_c_dmat, %nt_c_dmat, 1;
 //! ```
@@ -61,6 +63,17 @@ pub(super) struct Place<'a> {
     /// How the context counts it.
     pub(super) number: u32,
     pub(super) cursor: Operand<'a>,
+}
+
+/// A chunk that was asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Claimed<'a> {
+    /// Its slot 0, in 64 bits; where there is no such chunk, one behind the end.
+    slot: Operand<'a>,
+    /// The slot behind that.
+    pub(super) first: Operand<'a>,
+    /// Is it there?
+    pub(super) is_there: Operand<'a>,
 }
 
 impl<'a> Span<'a> {
@@ -222,32 +235,33 @@ impl<'a> Span<'a> {
         let target = self.target(goes_on);
         self.line(format_args!("@!{is_full} bra {target};"));
         let mark = self.enter();
-        self.claim(place, room.events, group, false)?;
+        self.claim(place, room.events, group)?;
         self.leave(mark);
         self.place_label(goes_on);
         Ok(())
     }
 
-    /// Claims a chunk for the leader, or counts so many events as dropped; `together` where the others of its group are
-    /// here too.
+    /// Claims a chunk for the leader, who is alone here, or counts so many events as dropped.
+    fn claim(&mut self, place: Place<'a>, events: u32, group: Group<'a>) -> Result<(), Refusal> {
+        let cursor = place.cursor;
+        let lives = self.op(Class::Pred, "setp.ne.u32", &[cursor, Operand::word(DEAD)]);
+        let claimed = self.claimed(place, group, lives)?;
+        let next = self.op(Class::B32, "selp.b32", &[claimed.first, Operand::word(DEAD), claimed.is_there]);
+        self.line(format_args!("mov.b32 {cursor}, {next};"));
+        self.note(place, claimed, events)
+    }
+
+    /// The chunk that the lanes in which `lives` holds get, of which there is one: that leads.
     ///
     /// `atom` at an address that looks different in each lane, by 8 bytes for each lane below: the leader has none below,
     /// and without it ptxas elects a lane once more.
-    pub(super) fn claim(
+    pub(super) fn claimed(
         &mut self,
         place: Place<'a>,
-        events: u32,
         group: Group<'a>,
-        together: bool,
-    ) -> Result<(), Refusal> {
-        let Place { stream, number, cursor } = place;
-        let chunk = Operand::word(stream.chunk.trailing_zeros());
-        let warp = self.index(Unit::Warp);
-        let dead = Operand::word(DEAD);
-        let lives = match together {
-            true => self.op(Class::Pred, "setp.ne.and.u32", &[cursor, dead, group.leads]),
-            false => self.op(Class::Pred, "setp.ne.u32", &[cursor, dead]),
-        };
+        lives: Operand<'a>,
+    ) -> Result<Claimed<'a>, Refusal> {
+        let Place { stream, number, .. } = place;
         let lower = group.lower.ok_or("it makes room where no lane is elected")?;
         let rank = self.op(Class::B32, "popc.b32", &[lower]);
         let counter = self.context_word(Fill::Cursor(number))?;
@@ -258,12 +272,28 @@ impl<'a> Span<'a> {
         self.line(format_args!("@{lives} atom.global.add.u64 {claimed}, [{counter}], 1;"));
         let units = self.context_half(Fill::Units(number))?;
         let units = self.op(Class::B64, "cvt.u64.u32", &[units]);
-        let number_of_chunk = self.op(Class::B64, "add.u64", &[claimed, units]);
-        let slot = self.op(Class::B64, "shl.b64", &[number_of_chunk, chunk]);
+        let chunk = self.op(Class::B64, "add.u64", &[claimed, units]);
+        let slot = self.op(Class::B64, "shl.b64", &[chunk, Operand::word(stream.chunk.trailing_zeros())]);
         let capacity = self.capacity_of_slots(number)?;
         let capacity = self.op(Class::B64, "cvt.u64.u32", &[capacity]);
         // Capacities are whole chunks.
         let is_there = self.op(Class::Pred, "setp.lt.u64", &[slot, capacity]);
+        let first = self.op(Class::B32, "cvt.u32.u64", &[slot]);
+        let first = self.op(Class::B32, "add.u32", &[first, Operand::word(1)]);
+        Ok(Claimed { slot, first, is_there })
+    }
+
+    /// Writes whose chunk it is into its first slot; counts so many events as dropped if there is none. The lane that has
+    /// claimed it is alone here.
+    pub(super) fn note(
+        &mut self,
+        place: Place<'a>,
+        claimed: Claimed<'a>,
+        events: u32,
+    ) -> Result<(), Refusal> {
+        let number = place.number;
+        let Claimed { slot, is_there, .. } = claimed;
+        let warp = self.index(Unit::Warp);
         let base = self.context_word(Fill::Base(number))?;
         let address = self.scaled(slot, SLOT, base);
         let owner = self.op(Class::B64, "shl.b64", &[warp, Operand::word(5)]);
@@ -272,17 +302,11 @@ impl<'a> Span<'a> {
         let owner = self.op(Class::B64, "add.u64", &[owner, lane]);
         let owner = self.op(Class::B64, "add.u64", &[owner, Operand::long(1)]);
         self.line(format_args!("@{is_there} st.global.b64 [{address}], {owner};"));
-        let slot = self.op(Class::B32, "cvt.u32.u64", &[slot]);
-        let slot = self.op(Class::B32, "add.u32", &[slot, Operand::word(1)]);
-        let under = if together { format!("@{} ", group.leads) } else { String::new() };
-        self.line(format_args!("{under}selp.b32 {cursor}, {slot}, {DEAD}, {is_there};"));
-
+        let units = self.context_half(Fill::Units(number))?;
+        let units = self.op(Class::B64, "cvt.u64.u32", &[units]);
         let drops = self.context_word(Fill::Drops(number))?;
         let drops = self.scaled(warp, 4, drops);
-        let mut has_none = self.op(Class::Pred, "not.pred", &[is_there]);
-        if together {
-            has_none = self.op(Class::Pred, "and.pred", &[has_none, group.leads]);
-        }
+        let has_none = self.op(Class::Pred, "not.pred", &[is_there]);
         let counts = self.op(Class::Pred, "setp.lt.and.u64", &[warp, units, has_none]);
         self.line(format_args!("@{counts} red.global.add.u32 [{drops}], {events};"));
         Ok(())
@@ -318,10 +342,16 @@ impl<'a> Span<'a> {
         }
         pieces.sort_by_key(|piece| piece.offset);
         let base = self.context_word(Fill::Base(number))?;
-        let address = self.op(Class::B64, "mad.wide.u32", &[cursor, Operand::word(SLOT), base]);
+        let address = self.slot_address(cursor, base);
         self.store_record(address, &pieces, SLOT_STORE, &format!("@{has_room} "));
         self.line(format_args!("@{has_room} add.u32 {cursor}, {cursor}, {slots};"));
         Ok(())
+    }
+
+    /// Where a slot lies. A shift and an addition: of `mad.wide.u32` ptxas makes four instructions and not two.
+    pub(super) fn slot_address(&mut self, slot: Operand<'a>, base: Operand<'a>) -> Operand<'a> {
+        let slot = self.op(Class::B64, "cvt.u64.u32", &[slot]);
+        self.scaled(slot, SLOT, base)
     }
 
     /// Are the next slots of the cursor below the capacity, and does this lane lead?
