@@ -28,6 +28,7 @@ Examples:
   nt-map dump | sort -k8n | head         the warps that started first, on each SM's own clock
   nt-map dump -k fill --format json | jq .record.elapsed
   nt-map report -k 'fill_(blocks|persistent)'
+  nt-map timeline -o x.json              blocks on SMs, events of warps: open in ui.perfetto.dev
   nt-map dmat -k gemm -o gemm.html       pages over time, of a trace by nt-run -p dmat
 
 Exit status:
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Dump(Dump),
     /// Draw which pages a kernel touches when, of a trace of accesses (nt-run -p dmat)
     Dmat(Dmat),
+    /// Write blocks and events as a timeline for Perfetto or chrome://tracing
+    Timeline(Timeline),
     /// Say what was recorded: scheduling of blocks, the spread of each column, aggregations
     Report(Report),
     /// Say what was probed, what was not, and why
@@ -101,6 +104,20 @@ pub(crate) struct Dmat {
     #[arg(long, value_enum, value_name = "FORM")]
     pub(crate) format: Option<DmatForm>,
     /// A file (.svg, .png, .html, .tsv), or `-`
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: Output,
+}
+
+/// `timeline`
+#[derive(Debug, Args)]
+pub(crate) struct Timeline {
+    /// Which records.
+    #[command(flatten)]
+    pub(crate) select: Select,
+    /// At most so many blocks and events, the first of the trace; what is left out is counted
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub(crate) limit: u64,
+    /// A file (.json), or `-`
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: Output,
 }

@@ -15,6 +15,7 @@ mod report;
 mod run;
 mod tell;
 mod text;
+mod timeline;
 mod walk;
 
 fn main() -> std::process::ExitCode {

@@ -4,7 +4,7 @@ use crate::catalogue::{Catalogue, Chosen, Store};
 use crate::cli::{Command, Opts, Select};
 use crate::input::{self, Source};
 use crate::tell::Tell;
-use crate::{coverage, dmat, dump, ls, report};
+use crate::{coverage, dmat, dump, ls, report, timeline};
 use nt_cli::Outcome;
 use std::collections::BTreeSet;
 
@@ -31,6 +31,10 @@ pub(crate) fn run(opts: &Opts) -> anyhow::Result<Outcome> {
             Looked::There(sources, catalogue, chosen) => {
                 dmat::run(dmat, &sources, &catalogue, &chosen, &mut tell)
             }
+            Looked::Not(outcome) => Ok(outcome),
+        },
+        Command::Timeline(timeline) => match look(&timeline.select, &mut tell, false)? {
+            Looked::There(sources, _, chosen) => timeline::run(timeline, &sources, &chosen, &mut tell),
             Looked::Not(outcome) => Ok(outcome),
         },
         Command::Report(report) => match look(&report.select, &mut tell, false)? {

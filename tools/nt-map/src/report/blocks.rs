@@ -19,9 +19,12 @@ use nt_trace::ntt::{Records, Row};
 /// The columns of a map that holds lifetimes of warps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lifetimes {
-    start: usize,
-    elapsed: usize,
-    cu: usize,
+    /// Cycle at which the warp started, on its SM's clock.
+    pub(crate) start: usize,
+    /// Cycles that it ran.
+    pub(crate) elapsed: usize,
+    /// The SM.
+    pub(crate) cu: usize,
 }
 
 impl Lifetimes {
@@ -31,7 +34,7 @@ impl Lifetimes {
             let unsigned = |ty: Type| matches!(ty, Type::U8 | Type::U16 | Type::U32 | Type::U64);
             map.columns.iter().position(|column| column.name == name && unsigned(column.ty))
         };
-        (map.unit == Unit::Warp).then_some(())?;
+        (map.unit == Unit::Warp && map.stream.is_none()).then_some(())?;
         Some(Lifetimes { start: column("start")?, elapsed: column("elapsed")?, cu: column("cu")? })
     }
 }
