@@ -36,6 +36,8 @@ pub(crate) struct Users {
     users: Vec<Value>,
     /// The blocks that turn by a value.
     turns: Vec<(Value, u32)>,
+    /// Those that do so behind a loop that the value is of.
+    late_turns: Vec<(Value, u32)>,
     /// The nodes that look at how lanes part.
     special: Vec<Value>,
 }
@@ -66,21 +68,21 @@ impl Users {
             })
             .collect();
         turns.sort_unstable();
-        let leaves_loop = |node: &Node| {
-            node.inputs.iter().any(|&input| {
-                let from = code.nodes[input as usize].block;
-                graph.innermost[from as usize].is_some_and(|inner| !graph.is_in(node.block, inner))
-            })
+        // Is a value read outside of a loop that it is of?
+        let leaves = |value: Value, block: u32| {
+            let from = code.nodes[value as usize].block;
+            graph.innermost[from as usize].is_some_and(|inner| !graph.is_in(block, inner))
         };
+        let late_turns = turns.iter().copied().filter(|&(value, block)| leaves(value, block)).collect();
         let special = (0u32..).zip(&code.nodes).filter(|(_, node)| {
             let looks = matches!(
                 node.operation,
                 Operation::Phi | Operation::Load { .. } | Operation::Shuffle { .. } | Operation::Common
             );
-            looks || leaves_loop(node)
+            looks || node.inputs.iter().any(|&input| leaves(input, node.block))
         });
         let special = special.map(|(value, _)| value).collect();
-        Users { first, users, turns, special }
+        Users { first, users, turns, late_turns, special }
     }
 
     fn of_value(&self, value: Value) -> &[Value] {
@@ -123,7 +125,6 @@ impl<'c> Solution<'c> {
                 return false;
             }
             let Some(new) = self.next(value) else { continue };
-            let varies = new.as_ref().map_or(true, |form| !form.is_uniform());
             self.states[value as usize] = Some(new);
             let mut wake = |value: Value| {
                 if !std::mem::replace(&mut is_waiting[value as usize], true) {
@@ -131,19 +132,32 @@ impl<'c> Solution<'c> {
                 }
             };
             users.of_value(value).iter().for_each(|&user| wake(user));
-            if varies {
-                let from = users.turns.partition_point(|turn| turn.0 < value);
-                let turning = users.turns[from..].iter().take_while(|turn| turn.0 == value);
-                let mut is_news = false;
-                for &(_, block) in turning {
-                    is_news |= self.parted.at(block);
-                }
-                if is_news {
-                    users.special.iter().for_each(|&value| wake(value));
-                }
+            let from = users.turns.partition_point(|turn| turn.0 < value);
+            let turning = users.turns[from..].iter().take_while(|turn| turn.0 == value);
+            let mut is_news = self.part(turning);
+            if is_news {
+                users.special.iter().for_each(|&value| wake(value));
+            }
+            // Lanes that left a loop apart may part by what they carried out of it, and so on.
+            while is_news {
+                is_news = self.part(users.late_turns.iter());
             }
         }
         true
+    }
+
+    /// Parts lanes at those of the branches that they take differently. `true` if at any of them that is new.
+    fn part<'t>(&mut self, turns: impl Iterator<Item = &'t (Value, u32)>) -> bool {
+        let mut is_news = false;
+        for &(value, block) in turns {
+            let differs = match self.read(value, block) {
+                Some(Ok(form)) => !form.is_uniform(),
+                Some(Err(_)) => true,
+                None => false,
+            };
+            is_news |= differs && self.parted.at(block);
+        }
+        is_news
     }
 
     /// The state of a value, if it is another than before.
@@ -160,8 +174,16 @@ impl<'c> Solution<'c> {
                 eval::evaluate(self.code, node, &inputs, is_apart, self.trust)
             }
         };
-        let old = &self.states[value as usize];
-        if let (Some(Ok(before)), Ok(after)) = (old, &mut new) {
+        let before = match &self.states[value as usize] {
+            None => return Some(new),
+            // What varies varies for good; it may only turn out to come from memory.
+            Some(Err(before)) => {
+                let is_news = !before.indirect && new.as_ref().is_err_and(|after| after.indirect);
+                return is_news.then_some(Err(Varying { indirect: true }));
+            }
+            Some(Ok(before)) => before,
+        };
+        if let Ok(after) = &mut new {
             let changes = &mut self.changes[value as usize];
             *changes = changes.saturating_add(1);
             // Bits are only forgotten.
@@ -179,17 +201,7 @@ impl<'c> Solution<'c> {
                 return Some(Err(Varying { indirect: false }));
             }
         }
-        match (old, &new) {
-            (Some(Err(before)), Ok(_)) => {
-                let _ = before;
-                None
-            }
-            (Some(Err(before)), Err(after)) => {
-                let indirect = before.indirect || after.indirect;
-                (indirect != before.indirect).then_some(Err(Varying { indirect }))
-            }
-            _ => Some(new),
-        }
+        Some(new)
     }
 
     /// A value as it is in a block: what a loop carries out varies if lanes leave it in different turns.
@@ -197,18 +209,18 @@ impl<'c> Solution<'c> {
         let state = self.states[value as usize].as_ref()?;
         let node = &self.code.nodes[value as usize];
         Some(match state {
-            Ok(form) if self.is_carried_out(node, block) && !matches!(node.operation, Operation::Leaf(_)) => {
-                let _ = form;
-                Err(Varying { indirect: false })
-            }
+            Ok(_) if self.is_carried_out(node, block) => Err(Varying { indirect: false }),
             Ok(form) => Ok(form),
             Err(varying) => Err(*varying),
         })
     }
 
     fn is_carried_out(&self, node: &Node, block: u32) -> bool {
-        let loops = self.graph.loops_of(node.block).take_while(|&one| !self.graph.is_in(block, one));
-        loops.into_iter().any(|one| self.parted.left[one as usize])
+        if matches!(node.operation, Operation::Leaf(_)) {
+            return false;
+        }
+        let mut loops = self.graph.loops_of(node.block).take_while(|&one| !self.graph.is_in(block, one));
+        loops.any(|one| self.parted.left[one as usize])
     }
 
     /// May groups of lanes that are together later have executed a node one after the other?

@@ -393,6 +393,9 @@ fn loops() {
     // Lanes part, and only those of one arm come to the way out, which would have been the same for all.
     index("mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %q1, %t, 7; @%q1 bra B; setp.gt.u32 %q2, %r1, %n; @%q2 bra A;
         B: setp.lt.u32 %q3, %r1, 99; @%q3 bra L; A:", "unknown");
+    // A test made inside of such a loop, and its branch behind it.
+    index("mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.eq.u32 %q2, %r1, 3; setp.lt.u32 %q1, %r1, %t; @%q1 bra L;
+        mov.u32 %r1, 4; @%q2 bra J; mov.u32 %r1, 8; J:", "unknown");
     // Each lane its own step.
     index(
         "mov.u32 %r1, 0; mov.u32 %r2, 0; L: add.u32 %r1, %r1, %t; add.u32 %r2, %r2, 1; setp.lt.u32 %q1, %r2, %n; @%q1 bra L;",
