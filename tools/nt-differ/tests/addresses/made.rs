@@ -72,7 +72,7 @@ impl Maker<'_> {
 
     fn statement(&mut self, depth: usize, is_whole: bool) {
         let length = 1 + self.random.below(4);
-        match self.random.below(20) {
+        match self.random.below(22) {
             0..=2 if depth < 4 => {
                 let (other, join) = (self.label(), self.label());
                 let guard = self.guard();
@@ -88,10 +88,10 @@ impl Maker<'_> {
                     self.line(&format!("A{join}:"));
                 }
             }
-            3..=4 if depth < 3 => {
+            3..=5 if depth < 3 => {
                 let (head, on, out) = (self.label(), self.label(), self.label());
                 let rounds = self.register();
-                self.line(&format!("and.b32 %c{depth}, {rounds}, 3;"));
+                self.line(&format!("and.b32 %c{depth}, {rounds}, 7;"));
                 self.line(&format!("A{head}:"));
                 self.ways_out.push((out, on));
                 self.block(length, depth + 1, false);
@@ -106,21 +106,21 @@ impl Maker<'_> {
                 self.line(&format!("@%q{depth} bra A{head};"));
                 self.line(&format!("A{out}:"));
             }
-            5 => {
+            6 => {
                 if let Some(&(out, on)) = self.ways_out.last() {
                     let guard = self.guard();
                     let way = if self.random.once_in(2) { out } else { on };
                     self.line(&format!("{guard} bra A{way};"));
                 }
             }
-            6 if self.random.once_in(4) => {
+            7 if self.random.once_in(4) => {
                 let guard = self.guard();
                 self.line(&format!("{guard} ret;"));
             }
-            7 if is_whole => self.line("bar.sync 0;"),
-            8..=9 => self.compare(),
-            10 => self.memory(),
-            11..=13 => {
+            8 if is_whole => self.line("bar.sync 0;"),
+            9..=10 => self.compare(),
+            11 => self.memory(),
+            12..=14 => {
                 let register = self.random.below(8);
                 self.access(register);
             }
@@ -145,7 +145,7 @@ impl Maker<'_> {
         let (guard, to, a, b) = (self.maybe_guard(), self.register(), self.register(), self.register());
         let small = self.random.of(&["1", "2", "3", "4", "8", "32", "64", "96"]);
         let mask = self.random.of(&["1", "3", "7", "12", "24", "28", "31", "992", "1023", "-32"]);
-        let line = match self.random.below(14) {
+        let line = match self.random.below(16) {
             0 => format!("mov.u32 {to}, {small};"),
             1 => format!("mov.u32 {to}, {a};"),
             2 => {
@@ -162,6 +162,8 @@ impl Maker<'_> {
             10 => format!("mad.lo.u32 {to}, {a}, {small}, {b};"),
             11 => format!("selp.b32 {to}, {a}, {b}, %p{};", self.random.below(4)),
             12 => format!("bfe.u32 {to}, {a}, {}, {};", self.random.below(5), 1 + self.random.below(5)),
+            // As loops do.
+            13..=14 => format!("add.u32 {to}, {to}, {small};"),
             _ => format!(
                 "{} {to}, {a}, {};",
                 self.random.of(&["div.u32", "rem.u32"]),

@@ -221,7 +221,8 @@ fn judge_made(count: u64, make: impl Fn(&mut Random, Shape) -> (String, Vec<Give
 #[test]
 fn made_kernels_of_lanes() {
     judge_made(300, |random, _| {
-        let memory = (0..made::BYTES).map(|_| random.below(64) as u8).collect();
+        // Words that are small, so that they can be indices.
+        let memory = (0..made::BYTES / 4).flat_map(|_| (random.below(64) as u32).to_le_bytes()).collect();
         let n = (random.below(8) as u32).to_le_bytes().to_vec();
         (made::kernel(random), vec![Given::Buffer(memory), Given::Value(n)])
     });
