@@ -6,6 +6,7 @@ Each script checks against something that is not nt, collects what is wrong in a
 import csv
 import ctypes
 import glob
+import io
 import json
 import os
 import pathlib
@@ -13,6 +14,8 @@ import shutil
 import statistics
 import subprocess
 import sys
+
+import pairs
 
 OUT = pathlib.Path(os.environ.get("OUT", "target/gpu"))
 PTX = "testdata/ptx/nvcc/kernels.sm_90.ptx"
@@ -82,13 +85,19 @@ def nt_run(probe, trace, *command, options=()):
     return run("nt-run", "-p", probe, "-o", trace, *options, "--", *command)
 
 
-def check_results(work, probe, built, trace, name, failures):
+def dump(trace, *options):
+    """All records and cells of a trace, as dictionaries."""
+    done = run("nt-map", "dump", "--format", "csv", *options, trace)
+    return csv.DictReader(io.StringIO(done.stdout))
+
+
+def check_results(work, probe, built, trace, name, failures, options=()):
     """Each kernel's output file with probes and without; and checksums against those of bench/checksums.tsv."""
     for folder in ("native", probe):
         (work / folder).mkdir(exist_ok=True)
     if not any((work / "native").iterdir()):
         run(built, PTX, 1, "all", 0, "--warmup", 0, "--dump", work / "native")
-    done = nt_run(probe, trace, built, PTX, 1, "all", 0, "--warmup", 0, "--dump", work / probe)
+    done = nt_run(probe, trace, built, PTX, 1, "all", 0, "--warmup", 0, "--dump", work / probe, options=options)
     (OUT / f"{probe}.once.txt").write_text(done.stderr)
     probed = table(done.stdout)
     lines = (line for line in open("bench/checksums.tsv") if not line.startswith("#"))
@@ -106,7 +115,26 @@ def check_results(work, probe, built, trace, name, failures):
     return equal
 
 
-def costs(work, probe, built):
+def woven(work, probe):
+    """Texts and manifests of the kernels with a probe in them, as nt-run weaves them: each for what holds of its launch.
+
+    And the registers of each kernel, before and after.
+    """
+    groups, texts, registers = {}, [], {}
+    for kernel, shape in pairs.shapes(gpu()["sms"]).items():
+        groups.setdefault(pairs.conditions(*shape), []).append(kernel)
+    for number, (holds, kernels) in enumerate(groups.items()):
+        text, manifest = work / f"{probe}.{number}.ptx", work / f"{probe}.{number}.ntm"
+        assume = ["--assume", holds] if holds else []
+        run("nt-inject", "-p", probe, "-k", f"^({'|'.join(kernels)})$", *assume, "-o", text, "--manifest", manifest, PTX)
+        texts += [text, manifest]
+        for kernel in json.loads(manifest.read_text())["kernels"]:
+            if kernel.get("before") and kernel.get("after"):
+                registers[kernel["name"]] = [kernel["before"]["registers"], kernel["after"]["registers"]]
+    return texts, registers
+
+
+def costs(work, probe, built, options=(), repeats=REPEATS):
     """What a probe costs, a kernel; and the means over all of them.
 
     Rounds in turn, so that a drift of the machine meets both. The program's events include ours, and the collector's copies
@@ -114,8 +142,8 @@ def costs(work, probe, built):
     """
     columns = {"native": [], "probed": []}
     for _ in range(ROUNDS):
-        columns["native"].append(table(run(built, PTX, REPEATS, "all", 0, "--first-mib").stdout))
-        done = nt_run(probe, work / f"{probe}.many.ntt", built, PTX, REPEATS, "all", 0, "--first-mib")
+        columns["native"].append(table(run(built, PTX, repeats, "all", 0, "--first-mib").stdout))
+        done = nt_run(probe, work / f"{probe}.many.ntt", built, PTX, repeats, "all", 0, "--first-mib", options=options)
         columns["probed"].append(table(done.stdout))
     (OUT / f"{probe}.many.txt").write_text(done.stderr)
     kernels, product = {kernel: {} for kernel in KERNELS}, 1.0
@@ -123,20 +151,19 @@ def costs(work, probe, built):
         for way, rounds in columns.items():
             for column in ("device_us", "host_us"):
                 entry[f"{way}_{column}"] = statistics.median(float(row[kernel][column]) for row in rounds)
-        pairs = zip(columns["native"], columns["probed"])
-        ratios = [float(p[kernel]["device_us"]) / float(n[kernel]["device_us"]) for n, p in pairs]
+        rounds = zip(columns["native"], columns["probed"])
+        ratios = [float(p[kernel]["device_us"]) / float(n[kernel]["device_us"]) for n, p in rounds]
         entry["slowdown"], entry["slowdown_range"] = statistics.median(ratios), [min(ratios), max(ratios)]
         product *= entry["slowdown"]
-    manifest = work / f"{probe}.ntm"
-    run("nt-inject", "-p", probe, "-o", work / f"{probe}.ptx", "--manifest", manifest, PTX)
-    pairs = run(sys.executable, "tests/gpu/pairs.py", PTX, work / f"{probe}.ptx", manifest).stdout
-    (OUT / f"{probe}.pairs.tsv").write_text(pairs)
-    alone = {row.split("\t")[0]: row.split("\t") for row in pairs.splitlines()[1:]}
-    for kernel in json.loads(manifest.read_text())["kernels"]:
-        entry = kernels[kernel["name"]]
-        entry["alone"], entry["noise"] = alone[kernel["name"]][3:5]
-        if kernel.get("before") and kernel.get("after"):
-            entry["registers"] = [kernel["before"]["registers"], kernel["after"]["registers"]]
+    texts, registers = woven(work, probe)
+    measured = run(sys.executable, "tests/gpu/pairs.py", PTX, *texts).stdout
+    (OUT / f"{probe}.pairs.tsv").write_text(measured)
+    alone = {row.split("\t")[0]: row.split("\t") for row in measured.splitlines()[1:]}
+    for kernel, entry in kernels.items():
+        if kernel in alone:
+            entry["alone"], entry["noise"] = alone[kernel][3:5]
+        if kernel in registers:
+            entry["registers"] = registers[kernel]
     added = statistics.mean(entry["probed_host_us"] - entry["native_host_us"] for entry in kernels.values())
     return kernels, {"geomean": product ** (1 / len(KERNELS)), "alone": alone["geometric mean"][3], "added_host_us": added}
 

@@ -1,8 +1,9 @@
 """Kernel time, woven over original, nothing else in the way: no hook, no collector, no host time.
 
-    python3 tests/gpu/pairs.py ORIGINAL.ptx WOVEN.ptx MANIFEST.ntm [REPEATS]
+    python3 tests/gpu/pairs.py ORIGINAL.ptx WOVEN.ptx MANIFEST.ntm [WOVEN.ptx MANIFEST.ntm …] [REPEATS]
 
-Both texts go through the same ptxas. Original and woven kernel are launched in turn, on the harness's sizes (uninitialised
+Of several woven texts each has the kernels that its manifest names: what a weaver may assume differs from launch to launch.
+All texts go through the same ptxas. Original and woven kernel are launched in turn, on the harness's sizes (uninitialised
 but equal inputs where the work does not depend on them, made ones where it does), each behind a write over twice the L2, so
 that caches are cold and the launch is queued before the GPU is free: the events see the kernel alone. Medians of the ratio
 pair by pair. The original against itself is measured too: that is the noise.
@@ -17,6 +18,8 @@ import sys
 import tempfile
 
 cuda = ctypes.CDLL("libcuda.so.1")
+# Bytes of a stream's slots: more than any of the kernels fills.
+STREAM = 1 << 30
 U64, VP = ctypes.c_uint64, ctypes.c_void_p
 
 
@@ -24,6 +27,17 @@ def call(name, *args):
     code = getattr(cuda, name)(*args)
     if code:
         sys.exit(f"{name}: error {code}")
+
+
+def device():
+    """Makes the first device's primary context current, and says how many multiprocessors there are."""
+    first, context, sms = ctypes.c_int(), VP(), ctypes.c_int()
+    call("cuInit", 0)
+    call("cuDeviceGet", ctypes.byref(first), 0)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), first)
+    call("cuCtxSetCurrent", context)
+    call("cuDeviceGetAttribute", ctypes.byref(sms), 16, first)
+    return sms.value
 
 
 def allocate(size, data=None):
@@ -44,9 +58,30 @@ def load(ptx):
     return module
 
 
-def jobs(sms):
-    """(name, grid, block, arguments) as bench/harness.cpp has them at full size."""
-    n, m, rows, cols, length, queries, quads = 1 << 24, 2048, 1 << 17, 4096, 2048, 16384, 1 << 21
+def shapes(sms, shrink=0):
+    """Grid and block of each kernel's launch, as bench/harness.cpp has them."""
+    n, m, rows, cols = 1 << (24 - 2 * shrink), 2048 >> shrink, 1 << (17 - 2 * shrink), 4096 >> shrink
+    queries, quads, tiles = 16384 >> shrink, 1 << (21 - 2 * shrink), m // 32
+    return {
+        "fill_blocks": ((quads // 128, 1), (128, 1)), "fill_persistent": ((sms * 4, 1), (512, 1)),
+        "vector_add": ((n // 256, 1), (256, 1)), "reduce_sum": ((sms * 8, 1), (256, 1)),
+        "transpose": ((tiles, tiles), (32, 8)), "matmul_tiled": ((tiles, tiles), (32, 32)),
+        "softmax_rows": ((n // cols, 1), (256, 1)), "attention_online": ((queries // 128, 1), (128, 1)),
+        "mandelbrot": ((m // 16, m // 16), (16, 16)), "histogram": ((sms * 8, 1), (256, 1)),
+        "spmv_csr": ((rows * 32 // 256, 1), (256, 1)),
+    }
+
+
+def conditions(grid, block):
+    """What holds of a launch, in the words of nt-inject's --assume."""
+    held = {"flat_grid": grid[1] == 1, "flat_block": block[1] == 1, "whole_rows": block[0] % 32 == 0}
+    return ",".join(name for name, holds in held.items() if holds)
+
+
+def jobs(sms, shrink=0):
+    """(name, grid, block, arguments), with the harness's sizes."""
+    n, m, rows, cols = 1 << (24 - 2 * shrink), 2048 >> shrink, 1 << (17 - 2 * shrink), 4096 >> shrink
+    length, quads = 2048 >> shrink, 1 << (21 - 2 * shrink)
     rng = random.Random(1)
     counts = [rng.randrange(96) for _ in range(rows)]
     starts = [0]
@@ -61,57 +96,56 @@ def jobs(sms):
     idx = allocate(4 * len(index), bytes(ints(index)))
     val = allocate(4 * len(index))
     q, i32 = U64(quads), ctypes.c_int32
-    tiles = m // 32
-    return [
-        ("fill_blocks", (quads // 128, 1), (128, 1), [z, q]),
-        ("fill_persistent", (sms * 4, 1), (512, 1), [z, q]),
-        ("vector_add", (n // 256, 1), (256, 1), [a, b, c, i32(n)]),
-        ("reduce_sum", (sms * 8, 1), (256, 1), [a, total, i32(n)]),
-        ("transpose", (tiles, tiles), (32, 8), [a, c, i32(m)]),
-        ("matmul_tiled", (tiles, tiles), (32, 32), [a, b, c, i32(m)]),
-        ("softmax_rows", (n // cols, 1), (256, 1), [a, c, i32(cols)]),
-        ("attention_online", (queries // 128, 1), (128, 1), [a, b, U64(a.value + n), c, i32(length)]),
-        ("mandelbrot", (m // 16, m // 16), (16, 16), [img, i32(m), i32(m), i32(1000)]),
-        ("histogram", (sms * 8, 1), (256, 1), [u, bins, i32(n)]),
-        ("spmv_csr", (rows * 32 // 256, 1), (256, 1), [ptr, idx, val, b, y, i32(rows)]),
-    ]
+    arguments = {
+        "fill_blocks": [z, q], "fill_persistent": [z, q], "vector_add": [a, b, c, i32(n)], "reduce_sum": [a, total, i32(n)],
+        "transpose": [a, c, i32(m)], "matmul_tiled": [a, b, c, i32(m)], "softmax_rows": [a, c, i32(cols)],
+        "attention_online": [a, b, U64(a.value + n), c, i32(length)], "mandelbrot": [img, i32(m), i32(m), i32(1000)],
+        "histogram": [u, bins, i32(n)], "spmv_csr": [ptr, idx, val, b, y, i32(rows)],
+    }
+    return [(name, *shape, arguments[name]) for name, shape in shapes(sms, shrink).items()]
 
 
 def context_block(kernel, grid, block):
-    """The block that the hook would fill, with maps of this launch's size."""
-    words = [0] * (kernel["context"]["size"] // 8)
+    """The block that the hook would fill, with maps of this launch's size; and what is to be cleared before each launch."""
     threads, blocks = block[0] * block[1], grid[0] * grid[1]
-    shapes = [(m["unit"], m["stride"]) for m in kernel["maps"] + kernel.get("tables", [])]
-    bases = []
-    for unit, stride in shapes:
-        units = {"thread": blocks * threads, "warp": blocks * -(-threads // 32), "block": blocks, "sm": 1024}[unit]
+    warps = blocks * -(-threads // 32)
+    parts, clear = [], []
+    for shape in kernel["maps"] + kernel.get("tables", []):
+        units = {"thread": blocks * threads, "warp": warps, "block": blocks, "sm": 1024}[shape["unit"]]
         units = -(-units // 16) * 16
-        bases.append((allocate(units * stride).value, units))
+        part = {"units": warps}
+        if shape.get("stream"):
+            part |= {"base": allocate(STREAM).value, "capacity": STREAM // 16, "cursor": allocate(64).value, "drops": allocate(4 * warps).value}
+            clear += [(part["base"], STREAM), (part["cursor"], 64)]
+        else:
+            part |= {"base": allocate(units * shape["stride"]).value, "capacity": units}
+        parts.append(part)
+    words = bytearray(kernel["context"]["size"])
     for slot in kernel["context"]["slots"]:
-        fill = slot["fill"]
-        if fill in ("base", "capacity"):
-            words[slot["offset"] // 8] = bases[slot["map"]][fill == "capacity"]
-    return (U64 * len(words))(*words)
+        value = parts[slot["map"]][slot["fill"]] if "map" in slot else 0
+        size = slot.get("size", 8)
+        words[slot["offset"] : slot["offset"] + size] = value.to_bytes(size, "little")
+    dropped = [(part["drops"], warps) for part in parts if "drops" in part]
+    return (ctypes.c_ubyte * len(words)).from_buffer(words), clear, dropped
 
 
 def main():
-    original, woven, manifest = sys.argv[1:4]
-    repeats = int(sys.argv[4]) if len(sys.argv) > 4 else 60
-    call("cuInit", 0)
-    device, context, sms = ctypes.c_int(), VP(), ctypes.c_int()
-    call("cuDeviceGet", ctypes.byref(device), 0)
-    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-    call("cuCtxSetCurrent", context)
-    call("cuDeviceGetAttribute", ctypes.byref(sms), 16, device)
-    modules = [load(original), load(woven)]
-    kernels = {kernel["name"]: kernel for kernel in json.load(open(manifest))["kernels"]}
+    original, *pairs = sys.argv[1:]
+    repeats = int(pairs.pop()) if len(pairs) % 2 else 60
+    sms = device()
+    before, kernels = load(original), {}
+    for woven, manifest in zip(pairs[::2], pairs[1::2]):
+        module = load(woven)
+        kernels |= {kernel["name"]: (kernel, module) for kernel in json.load(open(manifest))["kernels"]}
     flush = allocate(128 << 20)
     events = [VP(), VP()]
     for event in events:
         call("cuEventCreate", ctypes.byref(event), 0)
 
-    def time(function, grid, block, args):
+    def time(function, grid, block, args, clear=()):
         pointers = (VP * len(args))(*[ctypes.cast(ctypes.pointer(arg), VP) for arg in args])
+        for start, size in clear:
+            call("cuMemsetD8Async", U64(start), ctypes.c_ubyte(0), ctypes.c_size_t(size), None)
         call("cuMemsetD8Async", flush, ctypes.c_ubyte(1), ctypes.c_size_t(128 << 20), None)
         call("cuEventRecord", events[0], None)
         call("cuLaunchKernel", function, grid[0], grid[1], 1, block[0], block[1], 1, 0, None, pointers, None)
@@ -123,21 +157,29 @@ def main():
 
     product, count = 1.0, 0
     print("kernel\toriginal_us\twoven_us\tratio\tnoise")
-    for name, grid, block, args in jobs(sms.value):
+    for name, grid, block, args in jobs(sms):
         if name not in kernels:
             continue
+        kernel, module = kernels[name]
         functions = []
-        for module in modules:
+        for loaded in (before, module):
             function = VP()
-            call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+            call("cuModuleGetFunction", ctypes.byref(function), loaded, name.encode())
             functions.append(function)
-        more = args + [context_block(kernels[name], grid, block)]
+        context, clear, dropped = context_block(kernel, grid, block)
         one, two, again = [], [], []
         for _ in range(repeats + 5):
             one.append(time(functions[0], grid, block, args))
-            two.append(time(functions[1], grid, block, more))
+            two.append(time(functions[1], grid, block, args + [context], clear))
             again.append(time(functions[0], grid, block, args))
         one, two, again = one[5:], two[5:], again[5:]
+        for start, warps in dropped:
+            counts = (ctypes.c_uint32 * warps)()
+            call("cuMemcpyDtoH_v2", counts, U64(start), ctypes.c_size_t(4 * warps))
+            if any(counts):
+                sys.exit(f"{name}: its stream was full")
+        for start, _ in clear + dropped:
+            call("cuMemFree_v2", U64(start))
         # Against the mean of the originals before and behind it.
         ratio = statistics.median(2 * w / (a + b) for a, w, b in zip(one, two, again))
         noise = statistics.median(b / a for a, b in zip(one, again))

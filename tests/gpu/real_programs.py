@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 from collections import Counter
 
-from common import COST_HEAD, KERNELS, OUT, PTX, REPEATS, ROUNDS, check_results, cost_columns, costs, finish, gpu, harness, means_line, nt_run, nvcc, rows, run
+from common import COST_HEAD, KERNELS, OUT, PTX, REPEATS, ROUNDS, check_results, cost_columns, costs, dump, finish, gpu, harness, means_line, nt_run, nvcc, rows, run
 
 # Kernels of runtime_program.cu that run as they are, and a word of the reason.
 UNPROBED = {"twice()": "managed", "dispatch(unsigned int*, int)": "function"}
@@ -81,12 +81,6 @@ def global_bytes(sms, shrink=0):
         # All 32 lanes of a row load its two ends; then value, column and the vector's element of each; a store a row.
         "spmv_csr": rows_of_matrix * (32 * 2 + 1) * 4 + elements * 3 * 4,
     }
-
-
-def dump(trace, *options):
-    """All records and cells of a trace, as dictionaries."""
-    done = run("nt-map", "dump", "--format", "csv", *options, trace)
-    return csv.DictReader(io.StringIO(done.stdout))
 
 
 def coverage(summary):

@@ -19,5 +19,6 @@ export PATH
 failed=0
 python3 tests/gpu/block_sched.py || failed=1
 python3 tests/gpu/real_programs.py || failed=1
+python3 tests/gpu/memory_trace.py || failed=1
 [ -z "${TRITON:-}" ] || python3 tests/gpu/triton_programs.py || failed=1
 exit $failed
