@@ -3,10 +3,11 @@
 The program (this file with `--program`) runs the four kernels of testdata/ptx/triton/kernels.py and a compiled MLP, forward
 and backward. Its kernels reach the driver as cubins that keep their PTX. What is checked, each against something that is
 not nt:
-  results   every tensor with block_sched and with gmem_bytes is the one without, by torch.equal; and the four kernels' are
+  results   every tensor with block_sched, gmem_bytes and dmat is the one without, by torch.equal; and the four kernels' are
             what PyTorch computes, within a tolerance
   coverage  every launch of a kernel that Triton compiled is probed and collected; of the others it is said why not
-  records   block_sched has one record a warp; gmem_bytes' totals are what the four kernels ask for by their source
+  records   block_sched has one record a warp; gmem_bytes' totals are what the four kernels ask for by their source, and so are
+            the sizes of dmat's accesses, of which none is dropped
 """
 
 import csv
@@ -120,6 +121,23 @@ def check_coverage(probe, trace, failures):
     )
 
 
+def check_events(trace, failures):
+    """Accesses of each lane: their sizes come to what the source asks for, and all were stored. Says how many bytes an event took."""
+    import numpy
+
+    words = []
+    for kernel, expected in BYTES.items():
+        file = trace.with_suffix(f".{kernel}.npy")
+        done = run("nt-map", "dump", "--lanes", "--format", "npy", "-k", f"={kernel}", "-o", file, trace)
+        accesses = numpy.load(file)
+        asked = int(accesses["bytes"].sum(dtype=numpy.uint64))
+        if "had no room" in done.stderr or asked != LAUNCHES * expected:
+            failures.append(f"dmat, {kernel}: {asked} bytes, {LAUNCHES * expected} by its source; {done.stderr.strip()}")
+        words.append(f"{kernel} {len(accesses)} of {asked} bytes")
+    (OUT / "triton.dmat.ls.tsv").write_text(run("nt-map", "ls", trace).stdout)
+    return f"Accesses of lanes: {', '.join(words)}."
+
+
 def main():
     import torch
     import triton
@@ -139,10 +157,10 @@ def main():
     steady = [name for name in native if torch.equal(native[name], again[name])]
     failures += [f"{name}: differs between two runs without probes" for name in native if name not in steady]
 
-    for probe in ("block_sched", "gmem_bytes"):
+    for probe in ("block_sched", "gmem_bytes", "dmat"):
         trace = work / f"{probe}.ntt"
         try:
-            done = nt_run(probe, trace, *words, work / f"{probe}.pt")
+            done = nt_run(probe, trace, *words, work / f"{probe}.pt", options=["--pool", "4G"] if probe == "dmat" else [])
         except SystemExit as error:
             failures.append(f"{probe}: {error}")
             continue
@@ -151,6 +169,9 @@ def main():
         failures += [f"{probe}, {name}: differs with the probe" for name in steady if not torch.equal(native[name], found[name])]
         lines.append(f"{probe}: {sum(torch.equal(native[name], found[name]) for name in native)} of {len(native)} tensors equal.")
         lines.append(check_coverage(probe, trace, failures))
+        if probe == "dmat":
+            lines.append(check_events(trace, failures))
+            continue
         dump = subprocess.run(["nt-map", "dump", "--format", "csv", trace], capture_output=True, text=True)
         if dump.returncode:
             failures.append(f"{probe}: nt-map dump: exit {dump.returncode}: {dump.stderr[-300:]}")
