@@ -263,8 +263,8 @@ fn events(
         if !writer.takes() {
             continue;
         }
-        // Warps behind all tracks of SMs.
-        let (warp, track) = (event.warp(), (1 << 32) + event.warp());
+        // Warps come behind all tracks of SMs; readers of this form take numbers of 32 bits.
+        let (warp, track) = (event.warp(), (1 << 20) + event.warp());
         tracks.track(here, track, writer, format_args!("warp {warp}"))?;
         let site = event.site().and_then(|site| sites.get(site));
         let name = match site {

@@ -4,7 +4,13 @@
 
 mod synthetic;
 
+use nt_trace::ntm::{
+    Code, Column, Field, Form, Lanes, Linear, Map, Param, Presence, Source, Stream, Term, Type, Unit,
+};
+use nt_wire::frame::Launch;
+use nt_wire::stream::Head;
 use std::process::Command;
+use synthetic::accesses::{ATOMIC, Device, GATHER, LOAD, STRIDED, Values, access, dmat, sites};
 use synthetic::{ABSENT, Trace, block_sched, by_block, by_op, record, values};
 
 #[test]
@@ -29,6 +35,7 @@ fn the_documented_reader_reads_a_trace() {
     let launch = trace.launch(kernel, [2, 1, 1], [32, 1, 1]);
     trace.cells(launch, 0, 2, &[4096, 1 << 63]);
     trace.persistent(kernel, 1, 0, &[1, 2, 0, 0, 3, 4, 0, 5]);
+    streams(&mut trace);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.ntt");
     std::fs::write(&path, trace.end()).unwrap();
@@ -54,8 +61,102 @@ fn the_documented_reader_reads_a_trace() {
          -\tcopy\t@bytes\t2\tld\t3\n\
          -\tcopy\t@bytes\t2\tst\t4\n\
          -\tcopy\t@bytes\t3\tld\t0\n\
-         -\tcopy\t@bytes\t3\tst\t5\n",
+         -\tcopy\t@bytes\t3\tst\t5\n\
+         3\tk\tdmat\t0\t0\t5\t7\t[16, 20, 24, 28]\t[4, 4, 4, 4]\n\
+         3\tk\tdmat\t0\t0\t6\t12\t[18446744073709551600, 18446744073709551600]\t[4, 4]\n\
+         3\tk\tdmat\t1\t0\t7\t9\t[4096, 4064]\t[16, 16]\n\
+         3\tk\tdmat\t1\t2\t8\t9\t[4096, 4099, 4095]\t[16, 16, 16]\n\
+         4\tp\tprogress\t0\t0\t70000000000\t-2\n\
+         4\tp\tprogress\t0\t0\t70000000001\t-3\n\
+         5\tl\tmixed\t0\t0\t[64, 28, 64, 28]\t[-1, 2, -3, 4]\t[1, 2, 3, 4]\n",
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// Each form, in parts; a packed stream; and strides of parameters.
+fn streams(trace: &mut Trace) {
+    let kernel = trace.traced("k", "dmat", vec![dmat(16)], &sites());
+    let launch = trace.launch(kernel, [1, 1, 1], [64, 1, 1]);
+    let mut device = Device::new(16, 2, 64);
+    device.save(&access(0, 0b1111, LOAD, 5, 16, Values::Nothing));
+    device.save(&access(0, 0b11, ATOMIC, 6, u64::MAX - 15, Values::Nothing));
+    device.save(&access(1, 0b11, STRIDED, 7, 4096, Values::Stride(-32)));
+    let words = std::array::from_fn(|lane| [0, 0, 0, 3, u32::MAX].get(lane).copied().unwrap_or(7));
+    device.save(&access(1, 0b11100, GATHER, 8, 4096, Values::Words(words)));
+    trace.stream(launch, 0, &device.parts(3));
+
+    let field = |name: &str, ty: Type, offset| Field { name: name.to_owned(), ty, offset, size: ty.size() };
+    let column = |name: &str, ty, field| Column { name: name.to_owned(), ty, source: Source::Field(field) };
+    let packed = Map {
+        name: "progress".to_owned(),
+        unit: Unit::Warp,
+        columnar: false,
+        stride: 16,
+        fields: vec![field("at", Type::U64, 0), field("x", Type::S16, 8)],
+        presence: Presence::Byte { offset: 10 },
+        columns: vec![column("at", Type::U64, 0), column("x", Type::S64, 1)],
+        stream: Some(Stream { chunk: 4, header: 1, bytes: 64, lanes: vec![], told: vec![], codes: vec![] }),
+    };
+    let kernel = trace.traced("p", "progress", vec![packed], &[]);
+    let launch = trace.launch(kernel, [1, 1, 1], [32, 1, 1]);
+    let head = Head { units: 1, cap: 4, slots: 4, chunk: 4, parts: 1, ..Head::default() };
+    let mut part = [&head.encode()[..], &[0; 64]].concat();
+    for (slot, x) in [(1usize, -2i16), (2, -3)] {
+        part[64 + slot * 16..][..8].copy_from_slice(&(69_999_999_999 + slot as u64).to_le_bytes());
+        part[64 + slot * 16 + 8..][..2].copy_from_slice(&x.to_le_bytes());
+        part[64 + slot * 16 + 10] = 1;
+    }
+    trace.stream(launch, 0, &[part]);
+
+    let lanes = |field, form| Lanes { field, form };
+    let number = |constant, terms| Linear { constant, terms };
+    let term = Term { param_offset: 4, size: 4, signed: true, factor: 4 };
+    let none = || number(0, vec![]);
+    let strides = [number(0, vec![term]), none(), none(), none(), none()];
+    let map = Map {
+        name: "mixed".to_owned(),
+        unit: Unit::Warp,
+        columnar: false,
+        stride: 16,
+        fields: vec![field("a", Type::Ptr, 0), field("b", Type::S16, 0), field("c", Type::U64, 0)],
+        presence: Presence::Mask,
+        columns: vec![column("a", Type::Ptr, 0), column("b", Type::S16, 1), column("c", Type::U64, 2)],
+        stream: Some(Stream {
+            chunk: 8,
+            header: 1,
+            bytes: 64,
+            lanes: vec![0, 1, 2],
+            told: vec![],
+            codes: vec![Code {
+                site: 7,
+                told: vec![],
+                lanes: vec![lanes(0, Form::Bits(strides)), lanes(1, Form::List32), lanes(2, Form::List64)],
+            }],
+        }),
+    };
+    // A chunk of 8 has no room for 32 lanes: the manifest says 32, this test four.
+    let map = Map { stream: map.stream.map(|stream| Stream { chunk: 32, ..stream }), ..map };
+    let mut manifest = synthetic::manifest("l", "mixed", vec![map], vec![]);
+    manifest.kernels[0].params = vec![Param { offset: 4, size: 4 }];
+    manifest.kernels[0].sites = sites();
+    let kernel = trace.kernel_of("l", &manifest);
+    let number = trace.launches;
+    trace.launch_as(&Launch {
+        number,
+        kernel,
+        grid: [1, 1, 1],
+        block: [32, 1, 1],
+        params: [&[0; 4][..], &(-9i32).to_le_bytes()].concat(),
+        ..Launch::default()
+    });
+    let mut device = Device::new(32, 1, 32);
+    let mut saved = access(0, 0b1111, 0, 0, 64, Values::Nothing);
+    saved.sections = vec![
+        Values::Nothing,
+        Values::Words(std::array::from_fn(|lane| [-1i32, 2, -3, 4][lane % 4] as u32)),
+        Values::Longs(std::array::from_fn(|lane| lane as u64 + 1)),
+    ];
+    device.save(&saved);
+    trace.stream(number, 0, &device.parts(1));
 }

@@ -89,7 +89,7 @@ fn events_are_marks_of_their_warps() {
         .into_iter()
         .map(|e| {
             let number = |key: &str| e[key].as_u64().unwrap();
-            (number("pid"), number("tid") - (1 << 32), e["ts"].as_f64().unwrap(), e["name"].as_str().unwrap())
+            (number("pid"), number("tid") - (1 << 20), e["ts"].as_f64().unwrap(), e["name"].as_str().unwrap())
         })
         .collect();
     // The clock is not known: 1 GHz. The second launch was called 2.5 µs after the first.

@@ -179,7 +179,8 @@ impl Trace {
         self.kernel_of(name, &manifest)
     }
 
-    fn kernel_of(&mut self, name: &str, manifest: &Manifest) -> u32 {
+    /// A kernel of this manifest.
+    pub fn kernel_of(&mut self, name: &str, manifest: &Manifest) -> u32 {
         let entry = manifest.entry(name).expect("the kernel is in it");
         let id = self.kernels;
         self.kernels += 1;
