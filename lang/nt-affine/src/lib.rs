@@ -21,6 +21,7 @@ mod part;
 mod prove;
 mod read;
 mod solve;
+mod writes;
 
 pub use linear::{Linear, Term};
 

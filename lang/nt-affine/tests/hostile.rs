@@ -35,7 +35,7 @@ fn spoilt_texts() {
     ] {
         let text = std::fs::read_to_string(corpora.join(file)).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        for _ in 0..12 {
+        for _ in 0..6 {
             let mut spoilt = lines.clone();
             for _ in 0..20 {
                 let (a, b) = (next(&mut state) % spoilt.len(), next(&mut state) % spoilt.len());
@@ -64,7 +64,7 @@ fn large_functions() {
         ".version 8.5 .target sm_90 .address_size 64 .entry k(.param .u64 a) {
         .reg .b32 %r<50>; .reg .b64 %d<9>; .reg .pred %p<4>; mov.u32 %r41, %tid.x; ld.param.u64 %d2, [a]; L:",
     );
-    for k in 0..500 {
+    for k in 0..150 {
         let (a, b) = (k % 40, (k + 7) % 40);
         text.push_str(&format!(
             "setp.lt.u32 %p1, %r{a}, %r41; @%p1 bra A{k}; add.u32 %r{a}, %r{b}, 1; A{k}: add.u32 %r{b}, %r{a}, %r41;
@@ -81,7 +81,7 @@ fn large_functions() {
         ".version 8.5 .target sm_90 .entry k() {{ .reg .b32 %r<3>; .reg .pred %p<2>; mov.u32 %r1, 0; {open} {close} ret; }}"
     ));
     // A table of everything.
-    let labels: Vec<String> = (0..300).map(|k| format!("L{k}")).collect();
+    let labels: Vec<String> = (0..120).map(|k| format!("L{k}")).collect();
     let blocks: String =
         labels.iter().map(|l| format!("{l}: add.u32 %r1, %r1, 1; brx.idx %r1, T;")).collect();
     prove_all(&format!(
