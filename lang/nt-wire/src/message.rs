@@ -349,7 +349,8 @@ pub struct Pin {
     pub index: u32,
 }
 
-/// A variable of `.const` space: before each launch of the twin, its copy gets what the original's holds then.
+/// A variable of `.const` space: the twin's copy gets what the original's holds; before each launch, if the program may
+/// have written that.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Constant {
     /// Its name, in both modules.

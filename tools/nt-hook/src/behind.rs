@@ -23,7 +23,7 @@ use crate::load::hook;
 use crate::process::lock;
 use crate::quiet::guard;
 use crate::stage::{Failure, check};
-use crate::{Opaque, driver, process};
+use crate::{Opaque, driver, home, process};
 
 /// The program's streams in which twins were launched, until they are destroyed: their contexts.
 static STREAMS: Table<4096> = Table::new();
@@ -190,6 +190,7 @@ fn destroy(stream: Opaque, real: impl FnOnce() -> crate::Code) -> crate::Code {
             let mut capturing = 0;
             // SAFETY: writes one int; the stream is the program's own argument.
             if unsafe { (driver.cuStreamIsCapturing)(stream, &raw mut capturing) } == 0 && capturing == 0 {
+                home::release_stream(stream, driver);
                 // If the driver refuses, it will refuse more than that.
                 let _ = behind.stand(driver, stream);
             }

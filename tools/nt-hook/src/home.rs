@@ -2,7 +2,9 @@
 //!
 //! Made at the twin's first launch in a context, and complete before anybody finds it: the function, the buffer of the
 //! tables, cleared, and the ties to the original's variables. A twin without ties is at home once a context; one with
-//! ties once for each module of its kernel, for two modules of one image have variables of their own.
+//! ties once for each module of its kernel, for two modules of one image have variables of their own; and one whose
+//! constants the program may write once for each stream that launches it ([`crate::tie`]). When a stream is destroyed its
+//! home is another's as soon as all that was in the stream is over.
 //!
 //! A home ends with its context, its module or the process. It is taken out of its twin first, so that nobody finds it
 //! any more; the collector then waits until no launch is in the middle of a call, and for those that run
@@ -10,11 +12,12 @@
 
 use std::ffi::c_uint;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::Opaque;
 use crate::collect;
 use crate::context::{Context, Current};
-use crate::driver::{self, Driver, Relaxed};
+use crate::driver::{self, Driver, PER_THREAD, Relaxed};
 use crate::kernel::{HandleKind, Kernel, Skip};
 use crate::layout::{self, Part};
 use crate::load::Owner;
@@ -23,6 +26,7 @@ use crate::prepare::{self, Loaded};
 use crate::process::{self, Process, lock};
 use crate::quiet::{SignalsBlocked, guard};
 use crate::stage::{Failure, check};
+use crate::tally::thread_pointer;
 use crate::tie::{self, Copy};
 use crate::time::{self, Deadline};
 use crate::twin::Twin;
@@ -38,8 +42,12 @@ pub(crate) struct Home {
     pub(crate) loaded: Loaded,
     /// The tables.
     pub(crate) tables: Tables,
-    /// Made before each launch.
+    /// Made before each launch, as far as they are needed.
     pub(crate) copies: Vec<Copy>,
+    /// Whose launches alone make them: [`stream_key`], [`NOBODY`] or [`RELEASED`].
+    stream: AtomicUsize,
+    /// Recorded behind all of a stream that has released it; null without constants.
+    released: Opaque,
     /// Launches that are between [`Home::enter`] and [`Home::leave`].
     users: AtomicU32,
     /// Nobody finds it any more.
@@ -70,6 +78,32 @@ pub(crate) struct Tables {
     pub(crate) parts: [Part; MAPS],
 }
 
+/// No stream has claimed it yet.
+const NOBODY: usize = 0;
+/// Its stream is destroyed. No stream has this for a key.
+const RELEASED: usize = PER_THREAD;
+/// As many streams a twin has constants for, in one context and of one module.
+const STREAMS: usize = 16;
+
+/// What tells streams apart: the default stream of a thread by the thread, whose pointers are even.
+#[inline]
+pub(crate) fn stream_key(stream: Opaque) -> usize {
+    if stream as usize == PER_THREAD { thread_pointer() | 1 } else { stream as usize }
+}
+
+/// A home that a launch has entered.
+pub(crate) struct Entered {
+    pub(crate) home: &'static Home,
+    /// Whether constants are copied before it.
+    pub(crate) copies: bool,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.home.leave();
+    }
+}
+
 /// Where a twin is at home.
 pub(crate) struct Homes([AtomicPtr<Home>; 64]);
 
@@ -90,11 +124,36 @@ impl Homes {
         self.0.iter().filter_map(|home| unsafe { home.load(Ordering::Acquire).as_ref() })
     }
 
-    /// The one that launches in a context use, entered.
+    fn of(&self, context: &Context, owner: Option<Owner>) -> impl Iterator<Item = &'static Home> {
+        self.each().filter(move |home| std::ptr::eq(home.context, context) && home.owner == owner)
+    }
+
+    /// The one that launches in a stream of a context use, entered.
     #[inline]
-    pub(crate) fn enter(&self, context: &Context, owner: Option<Owner>) -> Option<&'static Home> {
-        let mut found = self.each().filter(|home| std::ptr::eq(home.context, context) && home.owner == owner);
-        found.find(|home| home.enter())
+    pub(crate) fn enter(&self, context: &Context, owner: Option<Owner>, stream: Opaque) -> Option<Entered> {
+        self.of(context, owner).find_map(|home| {
+            let mut entered = home.enter()?;
+            // Seen once: a launch that the program has not ordered behind its question for an address needs no copy.
+            entered.copies = home.copies.iter().any(Copy::is_needed);
+            (!entered.copies || home.claim(stream_key(stream))).then_some(entered)
+        })
+    }
+
+    /// Whether another stream can have one.
+    pub(crate) fn room(&self, context: &Context, owner: Option<Owner>) -> bool {
+        self.of(context, owner).count() < STREAMS
+    }
+
+    /// Lets a stream have one that another has released, if all that was in that is over.
+    pub(crate) fn reuse(&self, context: &Context, owner: Option<Owner>, stream: Opaque, driver: &Driver) {
+        let key = stream_key(stream);
+        let released = self.of(context, owner).filter(|home| home.stream.load(Ordering::Acquire) == RELEASED);
+        // SAFETY: our own events.
+        let mut over = released.filter(|home| unsafe { (driver.cuEventQuery)(home.released) } == 0);
+        let _ = over.find(|home| {
+            let taken = home.stream.compare_exchange(RELEASED, key, Ordering::AcqRel, Ordering::Relaxed);
+            taken.is_ok()
+        });
     }
 
     /// Takes a place for it; false if there is none.
@@ -115,21 +174,30 @@ impl Homes {
 }
 
 impl Home {
-    /// Begins a launch; false if it is too late for that.
+    /// Begins a launch, unless it is too late for that.
     #[inline]
-    fn enter(&self) -> bool {
+    fn enter(&'static self) -> Option<Entered> {
         // The other side sets `retiring` and then looks at `users`: one of the two sees the other.
         self.users.fetch_add(1, Ordering::SeqCst);
-        if self.retiring.load(Ordering::SeqCst) {
-            self.leave();
-            return false;
+        let entered = Entered { home: self, copies: false };
+        (!self.retiring.load(Ordering::SeqCst)).then_some(entered)
+    }
+
+    /// Whether it is that stream's, now or already.
+    #[inline]
+    fn claim(&self, key: usize) -> bool {
+        match self.stream.load(Ordering::Acquire) {
+            NOBODY => {
+                let claimed = self.stream.compare_exchange(NOBODY, key, Ordering::AcqRel, Ordering::Acquire);
+                claimed.is_ok() || claimed == Err(key)
+            }
+            other => other == key,
         }
-        true
     }
 
     /// A launch was made, or not.
     #[inline]
-    pub(crate) fn leave(&self) {
+    fn leave(&self) {
         self.users.fetch_sub(1, Ordering::Release);
     }
 
@@ -201,6 +269,13 @@ pub(crate) fn make(
         loaded.unload(driver);
     }
     let (copies, tables) = equipped?;
+    let mut released = std::ptr::null_mut();
+    if !copies.is_empty() {
+        const DISABLE_TIMING: c_uint = 2;
+        // SAFETY: writes one handle.
+        let code = unsafe { (driver.cuEventCreate)(&raw mut released, DISABLE_TIMING) };
+        check("cuEventCreate", code).map_err(|failure| failure.to_string())?;
+    }
     if tables.bytes != 0 || owner.is_some() {
         collect::start(process);
     }
@@ -212,6 +287,8 @@ pub(crate) fn make(
         loaded,
         tables,
         copies,
+        stream: AtomicUsize::new(NOBODY),
+        released,
         users: AtomicU32::new(0),
         retiring: AtomicBool::new(false),
         ended: AtomicBool::new(false),
@@ -331,7 +408,18 @@ pub(crate) fn retire_owners(owners: &[Owner], kernels: &[&'static Kernel]) {
     }
 }
 
+/// Before a stream is destroyed, which is not being captured: what it has claimed is free when all that is in it is over.
+pub(crate) fn release_stream(stream: Opaque, driver: &Driver) {
+    let key = stream as usize;
+    for home in lock(&ALL).iter().filter(|home| home.stream.load(Ordering::Acquire) == key) {
+        // SAFETY: our own event, and the program's stream.
+        if unsafe { (driver.cuEventRecord)(home.released, stream) } == 0 {
+            home.stream.store(RELEASED, Ordering::Release);
+        }
+    }
+}
+
 /// What a function's handle is of matters to twins with ties alone.
-pub(crate) fn owner_of(twin: &Twin, handle: crate::Opaque, kind: HandleKind) -> Option<Owner> {
+pub(crate) fn owner_of(twin: &Twin, handle: Opaque, kind: HandleKind) -> Option<Owner> {
     if twin.is_tied() { crate::load::owner(handle, kind) } else { None }
 }

@@ -51,7 +51,7 @@ pub(crate) enum Skip {
     Arguments,
     /// The grid is resident at once as it is, and would not be with the probe in: its blocks might wait on each other.
     Resident,
-    /// Its twin has no place for one context or module more.
+    /// Its twin has no place for one context, module or stream more.
     Homes,
     /// There are twins, but none for grids and blocks like these.
     Shape,
@@ -66,7 +66,7 @@ const SKIPS: [&str; 10] = [
     "while the hook was passive",
     "with unusual arguments",
     "whose grid would no longer be resident at once",
-    "in one context or module more than there is room for",
+    "in one context, module or stream more than there is room for",
     "of a shape that none of its twins is for",
 ];
 

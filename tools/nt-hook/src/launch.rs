@@ -4,7 +4,7 @@
 //!
 //! 1. Is its stream being captured? Then it goes through: it runs when the graph does.
 //! 2. A segment of the context's pool is taken, large enough for what this grid may save.
-//! 3. Constants are copied to the twin's, in its stream, if it has any.
+//! 3. Constants that the program may have written are copied to the twin's, in its stream.
 //! 4. The twin is launched with the program's own arguments and one more, the context block, by value.
 //! 5. An event is recorded behind it, and the slot handed to the collector.
 //!
@@ -21,7 +21,7 @@ use nt_wire::{frame, message};
 use crate::arguments::{CONTEXT, PARAMS, fill_block, fill_params, keep_values};
 use crate::behind::{self, context_of};
 use crate::driver::{self, Driver};
-use crate::home::{Home, owner_of};
+use crate::home::owner_of;
 use crate::kernel::{self, HandleKind, Kernel, Skip, State};
 use crate::layout::{self, Part};
 use crate::load;
@@ -30,6 +30,7 @@ use crate::prepare::{prepare, settle};
 use crate::process::{self, Process};
 use crate::ring::{Refusal, Segment};
 use crate::tally::thread_pointer;
+use crate::tie::{self, Copy};
 use crate::time::{Deadline, now_ns};
 use crate::{Code, Opaque, collect, notes, time};
 
@@ -118,11 +119,11 @@ fn probe(
         return Err(Some(Skip::Architecture));
     }
     let owner = owner_of(twin, function, kind);
-    let home = match twin.homes.enter(context, owner) {
-        Some(home) => home,
-        None => settle((kernel, twin), (function, kind), context, owner, driver, process)?,
+    let entered = match twin.homes.enter(context, owner, stream) {
+        Some(entered) => entered,
+        None => settle((kernel, twin), (function, kind), (context, stream), owner, driver, process)?,
     };
-    let entered = Entered(home);
+    let home = entered.home;
     let functions = (home.loaded.function, function);
     let Shape { grid, block, shared, .. } = *shape;
     if twin.resident.stays_resident(driver, functions, grid, block, shared, context.device.sms) == Some(false)
@@ -182,7 +183,10 @@ fn probe(
     let behind = context.made_behind().filter(|_| home.outlives_launches());
     let noted = behind.is_none_or(|behind| behind.note(context, stream));
 
-    let mut code = copy_constants(home, stream, driver);
+    let mut code = 0;
+    if entered.copies {
+        code = tie::copy(home.copies.iter().copied().filter(Copy::is_needed), stream, driver);
+    }
     if code == 0 {
         code = call(functions.0, array.as_mut_ptr().cast(), std::ptr::null_mut());
     }
@@ -212,15 +216,6 @@ fn probe(
     Ok(0)
 }
 
-/// A launch that has begun; its home does not end meanwhile.
-struct Entered(&'static Home);
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        self.0.leave();
-    }
-}
-
 /// A slot, and what else is known when it was taken.
 struct Taken<'p> {
     pool: &'p Pool,
@@ -244,18 +239,6 @@ impl Taken<'_> {
             collect::nudge_if_deep();
         }
     }
-}
-
-/// Gives the twin the constants that the original would read.
-fn copy_constants(home: &Home, stream: Opaque, driver: &Driver) -> Code {
-    for copy in &home.copies {
-        // SAFETY: variables of both modules, of that size.
-        let code = unsafe { (driver.cuMemcpyDtoDAsync_v2)(copy.to, copy.from, copy.bytes as usize, stream) };
-        if code != 0 {
-            return code;
-        }
-    }
-    0
 }
 
 #[cold]

@@ -11,7 +11,7 @@
 //! calls             the launching calls                              launch    what becomes of a selected kernel's
 //! prepare, home     its first launch, and where
 //! twin              what runs in its place
-//! tie               what a twin shares with its original             arguments what it is launched with
+//! tie, symbols      what a twin shares with its original             arguments what it is launched with
 //! layout            where that lies
 //! ring, pool, stage memory for what probes save                      collect   the thread that fetches it,
 //!                                                                    batch     some launches at a time
@@ -58,6 +58,7 @@ mod record;
 mod resident;
 mod ring;
 mod stage;
+mod symbols;
 mod table;
 mod tally;
 mod tie;

@@ -16,6 +16,7 @@ use crate::handles::Table;
 use crate::kernel::{self, HandleKind, Kernel};
 use crate::process::lock;
 use crate::quiet::{guard, planned_panic};
+use crate::symbols::Symbols;
 use crate::{Code, Opaque, driver, home, image, notes, process, table};
 
 /// A module or library that is loaded.
@@ -27,6 +28,7 @@ struct Module {
     reason: String,
     /// Function handles given out, and modules of this library.
     handles: Mutex<Handles>,
+    symbols: Symbols,
 }
 
 #[derive(Default)]
@@ -43,6 +45,11 @@ static MODULES: Table<16_384> = Table::new();
 fn module(handle: Opaque) -> Option<&'static Module> {
     // SAFETY: 0, or from `keep`, which leaks; `unload` never frees.
     unsafe { (MODULES.get(handle as usize) as *const Module).as_ref() }
+}
+
+/// The variables of a module or library whose loading was seen.
+pub(crate) fn symbols(of: Opaque) -> Option<&'static Symbols> {
+    module(of).map(|module| &module.symbols)
 }
 
 /// After a good load: shows the image to the parent and remembers the module.
@@ -70,6 +77,7 @@ fn keep(out: *mut Opaque, bytes: impl FnOnce() -> Option<Vec<u8>>) {
                             kernels.reason
                         },
                         handles: Mutex::default(),
+                        symbols: Symbols::default(),
                     },
                     Some(Err(error)) => {
                         // Answers can no longer be told from each other, or none will come.
@@ -89,7 +97,13 @@ fn keep(out: *mut Opaque, bytes: impl FnOnce() -> Option<Vec<u8>>) {
 }
 
 fn unseen(reason: String) -> Module {
-    Module { image: UNSEEN, selected: Vec::new(), reason, handles: Mutex::default() }
+    Module {
+        image: UNSEEN,
+        selected: Vec::new(),
+        reason,
+        handles: Mutex::default(),
+        symbols: Symbols::default(),
+    }
 }
 
 /// An image in memory, as the program passed it.

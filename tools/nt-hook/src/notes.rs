@@ -60,6 +60,12 @@ notes! {
     OTHER_LAUNCHES: "launches used a form that is not probed (cuLaunch, cuLaunchGrid, multi-device)";
 }
 
+/// Whether calls of the driver may have passed us.
+#[inline]
+pub(crate) fn unseen_calls() -> bool {
+    OTHER_COPY.count.load(Ordering::Relaxed) != 0 || NEW_VARIANT.count.load(Ordering::Relaxed) != 0
+}
+
 /// Sentences, the first few of them.
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 const MOST: usize = 64;

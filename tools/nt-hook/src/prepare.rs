@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicBool;
 use nt_wire::message::{self, Fill, Need, Unit};
 
 use crate::context::{Context, Current};
-use crate::driver::Driver;
-use crate::home::{self, Home, Homes};
+use crate::driver::{Driver, Relaxed};
+use crate::home::{self, Entered, Home, Homes};
 use crate::kernel::{self, HandleKind, Kernel, Skip, State};
 use crate::load::Owner;
 use crate::parent::Answer;
@@ -74,20 +74,27 @@ pub(crate) fn prepare(
     twin.unwrap_or(Err(None))
 }
 
-/// Makes a twin at home, for launches of `handle` in a context; entered. `Err(None)`: the kernel has fallen.
+/// Makes a twin at home, for launches of `handle` in a stream of a context; entered. `Err(None)`: the kernel has fallen.
 #[cold]
 pub(crate) fn settle(
     (kernel, twin): (&'static Kernel, &'static Twin),
     (handle, kind): (Opaque, HandleKind),
-    context: &'static Context,
+    (context, stream): (&'static Context, Opaque),
     owner: Option<Owner>,
     driver: &Driver,
     process: &'static Process,
-) -> Result<&'static Home, Option<Skip>> {
+) -> Result<Entered, Option<Skip>> {
     let home = guard(|| {
         let _preparing = lock(&PREPARING);
-        if let Some(home) = twin.homes.enter(context, owner) {
-            return Ok(home);
+        if !twin.constants.is_empty() {
+            let _relaxed = Relaxed::new(driver);
+            twin.homes.reuse(context, owner, stream, driver);
+        }
+        if let Some(entered) = twin.homes.enter(context, owner, stream) {
+            return Ok(entered);
+        }
+        if !twin.homes.room(context, owner) {
+            return Err(Some(Skip::Homes));
         }
         if kernel.state() == State::Fallen {
             return Err(None);
@@ -108,7 +115,7 @@ pub(crate) fn settle(
         match fitted {
             Ok(home) => {
                 home::open(home)?;
-                twin.homes.enter(context, owner).ok_or(Some(Skip::Passive))
+                twin.homes.enter(context, owner, stream).ok_or(Some(Skip::Passive))
             }
             Err(reason) => {
                 kernel.fall(reason);

@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::boot::{self, RTLD_NEXT};
-use crate::{Code, Opaque, behind, calls, context, exit, load, notes};
+use crate::{Code, Opaque, behind, calls, context, exit, load, notes, symbols};
 
 /// A name of ours.
 struct Hook {
@@ -76,12 +76,15 @@ hooks! {
     calls::cuLaunchKernelEx,
     calls::cuLaunchKernelEx_ptsz,
     calls::cuLaunchKernel_ptsz,
+    symbols::cuLibraryGetGlobal,
     load::cuLibraryGetKernel,
     load::cuLibraryGetModule,
     load::cuLibraryLoadData,
     load::cuLibraryLoadFromFile,
     load::cuLibraryUnload,
     load::cuModuleGetFunction,
+    symbols::cuModuleGetGlobal,
+    symbols::cuModuleGetGlobal_v2,
     load::cuModuleLoad,
     load::cuModuleLoadData,
     load::cuModuleLoadDataEx,

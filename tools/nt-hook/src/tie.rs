@@ -2,13 +2,17 @@
 //!
 //! A variable of `.global` space is pinned: the twin reaches it through a table of addresses in its own constant memory,
 //! `nt_pin`, which is filled once, before the first launch. A constant cannot be reached by address; the twin has a copy,
-//! which gets what the original's holds before each launch, in the launch's stream: the program has ordered its own
-//! writes with its launches, so it has ordered them with the copy.
+//! which gets what the original's holds: once for all, and, if the program may write it ([`crate::symbols`]), again before
+//! each launch, in the launch's stream. The program has ordered its own writes with its launches, so it has ordered them
+//! with the copy; but only as far as the kernel reads them. Of a constant that two streams use in parts, one may be in
+//! the middle of writing its own when the other's launch copies all of it. Therefore each stream has a twin of its own
+//! ([`crate::home`]): what it copies too early there is what its own kernels do not read.
 //!
 //! `nt_` is the usual prefix of names that are woven in. Where a module has names that begin so itself, it is `nt1_`, and
 //! so on: the first whose `pin` the twin has and the original has not.
 
 use std::ffi::CString;
+use std::sync::atomic::AtomicBool;
 
 use nt_wire::message::{Constant, Pin};
 
@@ -17,14 +21,55 @@ use crate::kernel::code_text;
 use crate::load::Owner;
 use crate::prepare::Loaded;
 use crate::twin::Twin;
-use crate::{Code, Opaque};
+use crate::{Code, Opaque, symbols};
 
 /// A copy between constants, from the original's to the twin's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
     pub(crate) to: u64,
     pub(crate) from: u64,
     pub(crate) bytes: u64,
+    /// See [`crate::symbols`].
+    written: &'static AtomicBool,
+}
+
+impl Copy {
+    /// Whether it is to be made before each launch.
+    #[inline]
+    pub(crate) fn is_needed(&self) -> bool {
+        symbols::may_be_written(self.written)
+    }
+
+    /// Both as one, if they lie side by side on both ends.
+    #[inline]
+    fn joined(self, next: Copy) -> Option<Copy> {
+        let beside = self.from + self.bytes == next.from && self.to + self.bytes == next.to;
+        beside.then_some(Copy { bytes: self.bytes + next.bytes, ..self })
+    }
+}
+
+/// Makes copies in a stream; those side by side, at once.
+pub(crate) fn copy(copies: impl Iterator<Item = Copy>, stream: Opaque, driver: &Driver) -> Code {
+    let make = |copy: Option<Copy>| match copy {
+        // SAFETY: variables of both modules, of that size.
+        Some(copy) => unsafe {
+            (driver.cuMemcpyDtoDAsync_v2)(copy.to, copy.from, copy.bytes as usize, stream)
+        },
+        None => 0,
+    };
+    let mut run: Option<Copy> = None;
+    for copy in copies {
+        match run.and_then(|run| run.joined(copy)) {
+            Some(joined) => run = Some(joined),
+            None => {
+                let code = make(run.replace(copy));
+                if code != 0 {
+                    return code;
+                }
+            }
+        }
+    }
+    make(run)
 }
 
 /// CUDA_ERROR_NOT_FOUND
@@ -59,7 +104,7 @@ fn missing(whose: &str, name: &str, code: Code) -> String {
     }
 }
 
-/// Fills a twin's pins in the current context, and finds what is to be copied before each launch.
+/// Fills a twin's pins and its constants in the current context, and finds what may have to be copied before each launch.
 pub(crate) fn tie(
     twin: &Twin,
     original: Owner,
@@ -67,9 +112,6 @@ pub(crate) fn tie(
     driver: &Driver,
 ) -> Result<Vec<Copy>, String> {
     let own = loaded.owner.ok_or("its twin has no module of its own")?;
-    if !twin.pins.is_empty() {
-        fill_pins(&twin.pins, original, own, driver)?;
-    }
     let mut copies = Vec::new();
     for Constant { symbol, size } in &twin.constants {
         let (from, there) = find(driver, original, symbol).map_err(|code| missing("module", symbol, code))?;
@@ -77,28 +119,22 @@ pub(crate) fn tie(
         if (there as u64, here as u64) != (*size, *size) {
             return Err(format!("`{symbol}` takes {there} bytes and {here} in its twin, not {size}"));
         }
-        copies.push(Copy { to, from, bytes: *size });
+        let (Owner::Module(handle) | Owner::Library(handle)) = original;
+        copies.push(Copy { to, from, bytes: *size, written: symbols::flag(handle, symbol) });
     }
-    Ok(joined(copies))
-}
-
-/// Copies that lie side by side on both ends are one.
-fn joined(mut copies: Vec<Copy>) -> Vec<Copy> {
     copies.retain(|copy| copy.bytes != 0);
     copies.sort_by_key(|copy| copy.from);
-    let mut out: Vec<Copy> = Vec::new();
-    for copy in copies {
-        match out.last_mut() {
-            Some(last) if last.from + last.bytes == copy.from && last.to + last.bytes == copy.to => {
-                last.bytes += copy.bytes;
-            }
-            _ => out.push(copy),
-        }
+    let pins = if twin.pins.is_empty() { None } else { Some(pins(&twin.pins, original, own, driver)?) };
+    let code = fill(pins.as_ref(), &copies, driver);
+    if code == 0 {
+        Ok(copies)
+    } else {
+        Err(format!("its variables could not be filled: {}", code_text(code)))
     }
-    out
 }
 
-fn fill_pins(pins: &[Pin], original: Owner, own: Owner, driver: &Driver) -> Result<(), String> {
+/// The table of pins: its address, and what belongs there.
+fn pins(pins: &[Pin], original: Owner, own: Owner, driver: &Driver) -> Result<(u64, Vec<u64>), String> {
     let mut names = std::iter::once("nt_pin".to_owned()).chain((1..10).map(|n| format!("nt{n}_pin")));
     let table = names.find_map(|name| {
         let found = find(driver, own, &name).ok()?;
@@ -112,22 +148,30 @@ fn fill_pins(pins: &[Pin], original: Owner, own: Owner, driver: &Driver) -> Resu
             .get_mut(*index as usize)
             .ok_or_else(|| format!("its twin's table of pins ends before `{symbol}`"))? = address;
     }
-    let mut stream = std::ptr::null_mut();
+    Ok((address, words))
+}
+
+/// Fills both in a stream of ours, and waits for that.
+fn fill(pins: Option<&(u64, Vec<u64>)>, copies: &[Copy], driver: &Driver) -> Code {
     const NON_BLOCKING: u32 = 1;
-    // SAFETY: writes one handle; then copies as many bytes as both sides have, and waits for that.
-    let code = unsafe {
-        match (driver.cuStreamCreate)(&raw mut stream, NON_BLOCKING) {
-            0 => {
-                let copied =
-                    (driver.cuMemcpyHtoDAsync_v2)(address, words.as_ptr().cast(), words.len() * 8, stream);
-                let done = (driver.cuStreamSynchronize)(stream);
-                (driver.cuStreamDestroy_v2)(stream);
-                if copied == 0 { done } else { copied }
-            }
-            code => code,
+    let mut stream = std::ptr::null_mut();
+    // SAFETY: writes one handle; then copies as many bytes as both sides have, from memory that stays until it is done.
+    unsafe {
+        let code = (driver.cuStreamCreate)(&raw mut stream, NON_BLOCKING);
+        if code != 0 {
+            return code;
         }
-    };
-    if code == 0 { Ok(()) } else { Err(format!("its pins could not be filled: {}", code_text(code))) }
+        let pinned = match pins {
+            Some((address, words)) => {
+                (driver.cuMemcpyHtoDAsync_v2)(*address, words.as_ptr().cast(), words.len() * 8, stream)
+            }
+            None => 0,
+        };
+        let copied = copy(copies.iter().copied(), stream, driver);
+        let done = (driver.cuStreamSynchronize)(stream);
+        (driver.cuStreamDestroy_v2)(stream);
+        [pinned, copied, done].into_iter().find(|&code| code != 0).unwrap_or(0)
+    }
 }
 
 #[cfg(test)]
@@ -136,8 +180,11 @@ mod tests {
 
     #[test]
     fn copies_side_by_side_are_one() {
-        let copy = |from, to, bytes| Copy { to, from, bytes };
-        let found = joined(vec![copy(108, 208, 4), copy(100, 200, 8), copy(112, 300, 4), copy(400, 500, 0)]);
-        assert_eq!(found, [copy(100, 200, 12), copy(112, 300, 4)]);
+        static WRITTEN: AtomicBool = AtomicBool::new(true);
+        let copy = |from, to, bytes| Copy { to, from, bytes, written: &WRITTEN };
+        let [first, second, third] = [copy(100, 200, 8), copy(108, 208, 4), copy(112, 300, 4)];
+        let joined = first.joined(second).unwrap();
+        assert_eq!((joined.from, joined.to, joined.bytes), (100, 200, 12));
+        assert!(joined.joined(third).is_none() && second.joined(first).is_none());
     }
 }

@@ -16,7 +16,7 @@ const EXPORTS: &str = "
     cuInit cuGetProcAddress cuGetProcAddress_v2
     cuModuleLoad cuModuleLoadData cuModuleLoadDataEx cuModuleLoadFatBinary cuModuleUnload cuModuleGetFunction
     cuLibraryLoadData cuLibraryLoadFromFile cuLibraryUnload cuLibraryGetKernel cuLibraryGetModule cuKernelGetFunction
-    cuFuncSetAttribute cuKernelSetAttribute
+    cuModuleGetGlobal cuModuleGetGlobal_v2 cuLibraryGetGlobal cuFuncSetAttribute cuKernelSetAttribute
     cuLaunchKernel cuLaunchKernel_ptsz cuLaunchKernelEx cuLaunchKernelEx_ptsz
     cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz
     cuLaunch cuLaunchGrid cuLaunchGridAsync cuLaunchCooperativeKernelMultiDevice cuGraphLaunch cuGraphLaunch_ptsz

@@ -60,6 +60,58 @@ fn pins_hold_the_originals_addresses_and_constants_its_values() {
     }
 }
 
+/// Nobody has asked where it is: it holds what it was loaded with, and is copied once.
+#[test]
+fn constants_that_cannot_have_been_written_are_not_copied() {
+    let copies = |life| {
+        let run = run(life, 20, "calls", TWIN, ties);
+        assert_eq!(run.trace().count("chosen"), (20, 20, 20), "{life}");
+        run.log.iter().filter(|line| line[0] == "call" && line[3] == "cuMemcpyDtoDAsync_v2").count()
+    };
+    assert_eq!(copies("one"), 1);
+    assert_eq!(copies("constants"), 1 + 20);
+}
+
+/// What twins saw of a word of `scale`, with the number that their launch has for it.
+fn parts(run: &Run, word: impl Fn(u64) -> usize) -> Vec<(u64, u64)> {
+    let lines = run.log.iter().filter(|line| line[0] == "sees" && line[3].starts_with("scale="));
+    let numbers = lines.map(|line| line[4].parse::<u64>().unwrap());
+    let seen = seen(run, "scale", 4);
+    numbers.zip(seen).map(|(number, words)| (number, words[word(number)])).collect()
+}
+
+/// Two streams that write a part each and are not ordered with each other: what one copies too early or too late must
+/// not reach the other's kernels.
+#[test]
+fn streams_that_use_a_constant_in_parts() {
+    for fault in ["slow-copy", "slow-copy,delay=1,uneven", "slow-copy,no-libraries"] {
+        let run = run("parts", 30, fault, TWIN, ties);
+        assert_eq!(run.trace().count("chosen"), (70, 70, 70), "{fault}");
+        let parts = parts(&run, |number| if number < 2000 { 0 } else { 2 });
+        assert_eq!(parts.len(), 70);
+        assert!(parts.iter().all(|(number, seen)| number == seen), "{fault}: {parts:?}");
+        // The program's module, and the twin once for each stream.
+        assert_eq!(run.logged("load"), 3, "{fault}");
+    }
+}
+
+/// A stream that is gone leaves its twin to the next, once all that was in it is over.
+#[test]
+fn streams_that_come_and_go_share_a_twin() {
+    let run = run("stream-after-stream", 40, "slow-copy", TWIN, ties);
+    assert_eq!(run.trace().count("chosen"), (40, 40, 40));
+    assert!(parts(&run, |_| 0).iter().all(|(number, seen)| number == seen));
+    assert!(run.logged("load") <= 4, "{}", run.logged("load"));
+}
+
+#[test]
+fn more_streams_than_there_can_be_twins() {
+    let run = run("many-streams", 20, "", TWIN, ties);
+    assert_eq!((run.trace().count("chosen"), run.launched("chosen")), ((20, 16, 16), (4, 16)));
+    let reason = "4 in one context, module or stream more than there is room for";
+    assert_eq!(run.trace().reason("chosen"), reason);
+}
+
 #[test]
 fn each_module_has_its_own() {
     let run = run("twice", 10, "", TWIN, ties);

@@ -9,7 +9,7 @@
 //!   Lane 0 of unit u saves N·(u mod 3) events of one slot each, as a woven kernel would: the launch's number and 1, u,
 //!   the event's number, `0x6e74`.
 //!
-//! And the log says of kernels that `look` what the constants of their module hold.
+//! And the log says of kernels that `look` what the constants of their module hold, and their second argument.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -140,6 +140,9 @@ fn launch(function: Opaque, shape: &Shape, pointers: *mut Opaque, extra: *mut Op
     }
     let block = arguments.last().filter(|_| woven).cloned();
     let (context, looks) = (stream.context, woven && plan().look);
+    // What tells launches apart.
+    let second =
+        arguments.get(1).map_or(0, |bytes| bytes.first_chunk().map_or(0, |word| u32::from_le_bytes(*word)));
     let effect = move || {
         if let Some(block) = block {
             effect::planned(&block);
@@ -148,7 +151,7 @@ fn launch(function: Opaque, shape: &Shape, pointers: *mut Opaque, extra: *mut Op
             let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
             for (name, bytes) in function.constants(context) {
                 let (pid, kernel) = (std::process::id(), &function.entry.name);
-                log::line(|| format!("sees {pid} {kernel} {name}={}", hex(&bytes)));
+                log::line(|| format!("sees {pid} {kernel} {name}={} {second}", hex(&bytes)));
             }
         }
     };

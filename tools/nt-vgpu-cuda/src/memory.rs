@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::ffi::{c_uchar, c_uint, c_void};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::call::{INVALID_VALUE, OUT_OF_MEMORY, calls, lock, put};
@@ -182,6 +182,13 @@ calls! {
     fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, on: Opaque) {
         check(to, bytes)?;
         check(from, bytes)?;
+        if plan().slow_copy {
+            let between = Arc::new(Mutex::new(Vec::new()));
+            let read = Arc::clone(&between);
+            queue(on, move || *lock(&read) = self::bytes(from, bytes))?;
+            let write = move || copy(to, lock(&between).as_ptr() as u64, bytes);
+            return stream::push(on, Op::Run(Duration::from_millis(1), Box::new(write)));
+        }
         queue(on, move || copy(to, from, bytes))
     }
     fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, on: Opaque) {

@@ -9,6 +9,7 @@
 //! | `uneven` | and every third one eight times as long |
 //! | `no-libraries` | `cuLibrary…` and `cuKernel…` answer 801 |
 //! | `no-write-value` | `cuStreamWriteValue64` answers 801 |
+//! | `slow-copy` | copies between device addresses in a stream take 1 ms from their reading to their writing |
 //! | `no-memory=BYTES` | allocations of more than so many bytes answer 2 |
 //! | `copy=CODE` | asynchronous copies to the host answer CODE |
 //! | `register=CODE` | registering host memory answers CODE |
@@ -43,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) no_memory: Option<u64>,
     /// See `copy`.
     pub(crate) copy: Option<Code>,
+    /// See `slow-copy`.
+    pub(crate) slow_copy: bool,
     /// See `register`.
     pub(crate) register: Option<Code>,
     /// See `idle`.
@@ -78,6 +81,7 @@ impl Plan {
                 "no-memory" => plan.no_memory = number,
                 "copy" => plan.copy = code,
                 "register" => plan.register = code,
+                "slow-copy" => plan.slow_copy = true,
                 "idle" => plan.idle = true,
                 "scribble" => plan.scribble = true,
                 "add" => plan.add = true,

@@ -188,8 +188,8 @@ static void start(void) {
     load();
 }
 
-// Sets the first word of a module's constant, in stream order, and launches.
-static void scale_and_launch(Handle from, Handle function, Handle stream, U value) {
+// Sets a word of a module's constant, in stream order, and launches.
+static void scale_part_and_launch(Handle from, Handle function, Handle stream, U value, int part) {
     static U values[4096];
     static int used;
     Address scale;
@@ -199,8 +199,12 @@ static void scale_and_launch(Handle from, Handle function, Handle stream, U valu
     *word = value;
     CALL(cuModuleGetGlobal_v2, &scale, &bytes, from, "scale");
     if (bytes != 16) bad = 1;
-    CALL(cuMemcpyHtoDAsync_v2, scale, word, 4, stream);
+    CALL(cuMemcpyHtoDAsync_v2, scale + 4 * part, word, 4, stream);
     CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, stream, params, 0);
+}
+
+static void scale_and_launch(Handle from, Handle function, Handle stream, U value) {
+    scale_part_and_launch(from, function, stream, value, 0);
 }
 
 static void late(void) { launch_both(0, 1); }
@@ -383,6 +387,34 @@ int main(int argc, char **argv) {
         for (int i = 0; i < launches; i++) scale_and_launch(module, chosen, stream, 100 + i);
         CALL(cuStreamSynchronize, stream);
         CALL(cuModuleUnload, module);
+    } else if (!strcmp(life, "parts")) {
+        // Two streams, each with a word of the constant that it writes and that its launches read: a part of one may be
+        // half written while the other runs.
+        Handle streams[2];
+        for (int i = 0; i < 2; i++) CALL(cuStreamCreate, &streams[i], 1);
+        for (int i = 0; i < launches; i++) {
+            scale_part_and_launch(module, chosen, streams[0], 1000 + i, 0);
+            scale_part_and_launch(module, chosen, streams[1], 2000 + i, 2);
+            if (i % 3 == 0) scale_part_and_launch(module, chosen, streams[1], 2500 + i, 2);
+        }
+        CALL(cuCtxSynchronize);
+    } else if (!strcmp(life, "stream-after-stream")) {
+        // Streams that come and go, of which each writes the constant.
+        for (int i = 0; i < launches; i++) {
+            Handle stream;
+            CALL(cuStreamCreate, &stream, 1);
+            scale_and_launch(module, chosen, stream, 100 + i);
+            if (i % 4) CALL(cuStreamSynchronize, stream);
+            CALL(cuStreamDestroy_v2, stream);
+            if (i % 4 == 0) CALL(cuCtxSynchronize);
+        }
+    } else if (!strcmp(life, "many-streams")) {
+        for (int i = 0; i < launches; i++) {
+            Handle stream;
+            CALL(cuStreamCreate, &stream, 1);
+            scale_and_launch(module, chosen, stream, 100 + i);
+            CALL(cuStreamSynchronize, stream);
+        }
     } else if (!strcmp(life, "twice")) {
         // Two modules of one image, each with variables of its own.
         Handle second, function;
