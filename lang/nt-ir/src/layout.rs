@@ -97,9 +97,9 @@ pub fn size(ty: Type) -> u32 {
 
 /// Bytes from the cells of one unit of a table to those of the next, where each has `cells` of them.
 ///
-/// A part of the L2 cache makes additions to neighbouring places one after the other. Many warps add to a block's cell when
-/// they end, and end together with those of the blocks beside it; all warps of a multiprocessor add to one that has no other
-/// key. So these are kept apart: `docs/performance.md`, Cells apart. The cells of a warp or a thread have few who add.
+/// Additions to neighbouring places take longer the nearer they are, when many warps add at a time. Those of a block do when
+/// they end, and end together with those of the blocks beside it; all warps of a multiprocessor add to a cell that has no
+/// other key. So these are kept apart: `docs/performance.md`, Cells apart. The cells of a warp or a thread have few who add.
 pub fn table_stride(keys: &[Key], cells: usize) -> u32 {
     let unit = keys.iter().find_map(|key| match key {
         Key::Unit(unit) => Some(*unit),
