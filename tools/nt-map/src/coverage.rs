@@ -1,6 +1,7 @@
 //! `nt-map coverage`: how much of a run was seen, and why not all of it.
 //!
-//! A line a kernel and reason, as the processes and the parent counted them, then words that belong to no kernel.
+//! A line a kernel and reason, as the processes and the parent counted them, then words that belong to no kernel. Of
+//! kernels with streams it says how many events were stored, and how many found no room.
 
 use crate::cli::Coverage;
 use crate::input::{self, Source};
@@ -9,36 +10,62 @@ use crate::text::put_line;
 use anyhow::Context;
 use nt_cli::Outcome;
 use nt_cli::choose::demangle;
-use nt_trace::ntt::{Event, Trace};
+use nt_trace::ntt::{Event, Streams, Trace};
 use nt_wire::frame::{Count, End};
+use std::collections::BTreeMap;
 use std::io::Write;
+
+/// Events of streams that were stored and dropped, by kernel.
+type Events = BTreeMap<String, (u64, u64)>;
 
 /// Prints the coverage.
 pub(crate) fn run(opts: &Coverage, sources: &[Source], tell: &mut Tell) -> anyhow::Result<Outcome> {
     let mut out = opts.output.stream()?;
     let mut any = false;
     let mut lines = Vec::new();
-    put_line(&mut lines, ["process", "kernel", "launches", "probed", "collected", "reason", "demangled"]);
+    let head =
+        ["process", "kernel", "launches", "probed", "collected", "stored", "dropped", "reason", "demangled"];
+    put_line(&mut lines, head);
     let written = out.write_all(&lines).and_then(|()| {
         sources.iter().try_for_each(|source| {
+            let (mut streams, mut events) = (Streams::default(), Events::new());
             for event in Trace::skim(source.bytes()) {
                 any |= !matches!(event, Event::Trouble(_));
                 lines.clear();
                 match event {
-                    Event::Count(Count { kernel, launches, probed, collected, reason }) => put_line(
-                        &mut lines,
-                        [
-                            source.process.as_str(),
-                            if kernel.is_empty() { "(unknown)" } else { &kernel },
-                            &launches.to_string(),
-                            &probed.to_string(),
-                            &collected.to_string(),
-                            &reason,
-                            &demangle(&kernel),
-                        ],
-                    ),
+                    Event::Count(Count { kernel, launches, probed, collected, reason }) => {
+                        // A kernel with several reasons has several lines: its events are told once.
+                        let events = if collected > 0 { events.remove(&kernel) } else { None };
+                        let number = |number: Option<u64>| number.map_or(String::new(), |n| n.to_string());
+                        put_line(
+                            &mut lines,
+                            [
+                                source.process.as_str(),
+                                if kernel.is_empty() { "(unknown)" } else { &kernel },
+                                &launches.to_string(),
+                                &probed.to_string(),
+                                &collected.to_string(),
+                                &number(events.map(|(stored, _)| stored)),
+                                &number(events.map(|(_, dropped)| dropped)),
+                                &reason,
+                                &demangle(&kernel),
+                            ],
+                        );
+                    }
+                    Event::Stream(batch) => {
+                        let (stored, dropped) = events.entry(batch.kernel.name.clone()).or_default();
+                        match streams.open(&batch) {
+                            Ok(mut open) => {
+                                *dropped += open.dropped().map(|(_, count)| u64::from(count)).sum::<u64>();
+                                *stored += open.pieces(1 << 16).map(|piece| piece.stored).sum::<u64>();
+                            }
+                            Err(unfit) => {
+                                tell.fault(&source.name, format_args!("frame at byte {}: {unfit}", batch.at));
+                            }
+                        }
+                    }
                     Event::Note(note) => {
-                        let line = [source.process.as_str(), "(note)", "", "", "", &note.text, ""];
+                        let line = [source.process.as_str(), "(note)", "", "", "", "", "", &note.text, ""];
                         put_line(&mut lines, line);
                     }
                     Event::End(End { launches, probed, collected }) => put_line(
@@ -51,6 +78,8 @@ pub(crate) fn run(opts: &Coverage, sources: &[Source], tell: &mut Tell) -> anyho
                             &collected.to_string(),
                             "",
                             "",
+                            "",
+                            "",
                         ],
                     ),
                     Event::Trouble(trouble) => tell.trouble(&source.name, trouble),
@@ -58,7 +87,6 @@ pub(crate) fn run(opts: &Coverage, sources: &[Source], tell: &mut Tell) -> anyho
                     | Event::Kernel(_)
                     | Event::Launch(..)
                     | Event::Batch(_)
-                    | Event::Stream(_)
                     | Event::Cells(_) => {}
                 }
                 out.write_all(&lines)?;

@@ -291,11 +291,11 @@ fn coverage_tells_what_was_not_probed_and_why() {
     folder.file("trace.ntt/run.ntt", &trace.end());
     folder.check(
         &["coverage"],
-        "process\tkernel\tlaunches\tprobed\tcollected\treason\tdemangled\n\
-         7\t_Z4spinv\t9\t0\t0\treaches the variable `table`\tspin()\n\
-         7\t(unknown)\t1\t0\t0\t-\t-\n\
-         7\t(note)\t-\t-\t-\tprocess 8 has no hook\t-\n\
-         7\t(all)\t0\t0\t0\t-\t-\n",
+        "process\tkernel\tlaunches\tprobed\tcollected\tstored\tdropped\treason\tdemangled\n\
+         7\t_Z4spinv\t9\t0\t0\t-\t-\treaches the variable `table`\tspin()\n\
+         7\t(unknown)\t1\t0\t0\t-\t-\t-\t-\n\
+         7\t(note)\t-\t-\t-\t-\t-\tprocess 8 has no hook\t-\n\
+         7\t(all)\t0\t0\t0\t-\t-\t-\t-\n",
     );
     folder.refused(&["dump"], 4, "nt-map: no kernel in the trace\nnt-map: note: process 8 has no hook\n");
 }

@@ -11,6 +11,10 @@ use synthetic::accesses::{ATOMIC, Device, GATHER, LOAD, STORE, STRIDED, Values, 
 
 /// Two blocks of 40 threads, so 4 warps; chunks of 16 slots, room for 6 of them, and all lanes' own.
 fn trace() -> Vec<u8> {
+    in_the_making().end()
+}
+
+fn in_the_making() -> Trace {
     let mut trace = Trace::new(42);
     let kernel = trace.traced("_Z4copyPf", "dmat", vec![dmat(16)], &sites());
     let launch = trace.launch(kernel, [2, 1, 1], [40, 1, 1]);
@@ -30,7 +34,7 @@ fn trace() -> Vec<u8> {
     save(3, 1 << 6, LOAD, 230, 0x2000, Values::Nothing);
     save(3, 1 << 6, LOAD, 240, 0x2000, Values::Nothing);
     trace.stream(launch, 0, &device.parts(2));
-    trace.end()
+    trace
 }
 
 const HEADER: &str = "process\tlaunch\tkernel\tmap\tunit\tblock\twarp\tlane\tevent\tmask\top\twhere\tat\tsite\taddr\tbytes\tdemangled\n";
@@ -233,5 +237,28 @@ fn ls_and_report_tell_what_was_stored_and_dropped() {
   48:2     st.global.f32             1      8               8
   50:2     atom.global.add.u32       1      2               2
 ",
+    );
+}
+
+#[test]
+fn coverage_tells_events_of_a_kernel_once() {
+    let folder = Folder::new();
+    let mut trace = in_the_making();
+    let count = |launches, collected, reason: &str| nt_wire::frame::Count {
+        kernel: "_Z4copyPf".to_owned(),
+        launches,
+        probed: collected,
+        collected,
+        reason: reason.to_owned(),
+    };
+    trace.frame(&count(1, 1, ""));
+    trace.frame(&count(2, 0, "no segment was free"));
+    folder.file("t.ntt", &trace.end());
+    folder.check(
+        &["coverage", "t.ntt"],
+        "process\tkernel\tlaunches\tprobed\tcollected\tstored\tdropped\treason\tdemangled\n\
+         42\t_Z4copyPf\t1\t1\t1\t6\t2\t-\tcopy(float*)\n\
+         42\t_Z4copyPf\t2\t0\t0\t-\t-\tno segment was free\tcopy(float*)\n\
+         42\t(all)\t1\t1\t1\t-\t-\t-\t-\n",
     );
 }
