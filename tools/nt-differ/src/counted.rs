@@ -96,6 +96,11 @@ impl<'r> Counted<'r> {
         cells
     }
 
+    /// The counts, by cluster.
+    pub fn parts(&self) -> &'r [Part] {
+        self.parts
+    }
+
     /// The SM of a block.
     pub fn sm(&self, block: u64) -> Option<u32> {
         self.has_blocks().then(|| self.parts.get(block as usize).map(|part| part.sm)).flatten()

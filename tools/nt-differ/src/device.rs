@@ -112,6 +112,8 @@ pub struct Ran {
     pub parts: Vec<Part>,
     /// The segments of the probe's maps, then of its tables.
     pub segments: Vec<Segment>,
+    /// The bytes of its parameters.
+    pub params: Vec<u8>,
 }
 
 /// Memory, before the run and after it.
@@ -139,10 +141,39 @@ pub struct Part {
 pub struct Segment {
     /// How many units the launch has.
     pub units: u64,
-    /// How many there is room for.
+    /// How many there is room for; of a stream, how many slots.
     pub capacity: u64,
     /// What was stored.
     pub bytes: Vec<u8>,
+    /// Of a stream, how many chunks were asked for beyond the first of each unit.
+    pub claims: u64,
+    /// Of a stream, the words that count events without room.
+    pub drops: Vec<u8>,
+}
+
+/// Where the parts of a segment lie.
+struct Placed {
+    base: u64,
+    cursor: u64,
+    drops: u64,
+    segment: Segment,
+}
+
+impl Placed {
+    fn new(arena: &mut Arena, units: u64, capacity: u64, stride: u32, is_stream: bool) -> Placed {
+        let base = arena.allocate((capacity * u64::from(stride)) as usize);
+        let (cursor, drops) = match is_stream {
+            true => (arena.allocate(8), arena.allocate((4 * units) as usize)),
+            false => (0, 0),
+        };
+        Placed { base, cursor, drops, segment: Segment { units, capacity, ..Segment::default() } }
+    }
+
+    fn read(self, arena: &Arena) -> Segment {
+        let claims = arena.download(self.cursor).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let drops = arena.download(self.drops);
+        Segment { bytes: arena.download(self.base), claims, drops, ..self.segment }
+    }
 }
 
 /// What a launch is numbered where a probe asks.
@@ -205,20 +236,24 @@ pub fn run_watched(
     if let Some(probed) = probed {
         let context = kernel.params.last().ok_or("no context")?;
         let woven = probed.kernel(name).ok_or_else(|| format!("`{name}` has no probes"))?;
-        for (unit, stride) in probed.units(woven) {
+        for (unit, stride, chunk) in probed.units(woven) {
             let units = unit.count(job.shape.grid, job.shape.block, options.sms).ok_or("too many units")?;
-            // Rounded up as a segment is. An access behind it is told by the arena.
-            let capacity = units.next_multiple_of(16);
-            let base = arena.allocate((capacity * u64::from(stride)) as usize);
-            segments.push((base, Segment { units, capacity, bytes: Vec::new() }));
+            let capacity = match chunk {
+                // Rounded up as a segment is. An access behind it is told by the arena.
+                None => units.next_multiple_of(16),
+                Some(chunk) => probed.room.chunks(units) * u64::from(chunk),
+            };
+            segments.push(Placed::new(&mut arena, units, capacity, stride, chunk.is_some()));
         }
         for slot in &woven.slots {
             let segment = |number: u32| segments.get(number as usize).ok_or("a slot of no map");
             let word = match slot.fill {
                 Fill::Zero => 0,
-                Fill::Base(number) => segment(number)?.0,
-                Fill::Capacity(number) => segment(number)?.1.capacity,
-                Fill::Cursor(_) | Fill::Drops(_) | Fill::Units(_) => return Err("a stream".to_owned()),
+                Fill::Base(number) => segment(number)?.base,
+                Fill::Capacity(number) => segment(number)?.segment.capacity,
+                Fill::Cursor(number) => segment(number)?.cursor,
+                Fill::Drops(number) => segment(number)?.drops,
+                Fill::Units(number) => segment(number)?.segment.units,
                 Fill::Launch => LAUNCH,
             };
             let bytes = word.to_le_bytes();
@@ -259,8 +294,8 @@ pub fn run_watched(
     let held =
         |((what, at), before): ((String, u64), Vec<u8>)| Held { what, before, now: arena.download(at) };
     ran.memory = places.into_iter().zip(before).map(held).collect();
-    let filled = |(base, segment): (u64, Segment)| Segment { bytes: arena.download(base), ..segment };
-    ran.segments = segments.into_iter().map(filled).collect();
+    ran.segments = segments.into_iter().map(|placed| placed.read(&arena)).collect();
+    ran.params = params;
     Ok(ran)
 }
 

@@ -6,18 +6,28 @@
 //! ```
 
 use crate::counted::{By, Cells, Counted, Instruction, within};
-use crate::device::{Job, Ran};
+use crate::device::{Job, Ran, Text};
+use crate::events::Access;
 use crate::probed::Probed;
-use crate::records;
+use crate::{records, traced};
+use nt_ir::launch::Conditions;
 use nt_vgpu::{Count, Space};
 
 /// A probed run beside the counts of the original's.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Case<'r> {
+    /// The text of the original.
+    pub text: &'r Text<'r>,
     /// What was launched.
     pub job: &'r Job,
     /// What the original did.
     pub counted: &'r Counted<'r>,
+    /// The accesses that it made.
+    pub accesses: &'r [Access],
+    /// What the weaver might rely on of the launch.
+    pub assume: Conditions,
+    /// Multiprocessors of the device.
+    pub sms: u32,
     /// The text with the probe.
     pub probed: &'r Probed,
     /// What it left.
@@ -28,12 +38,13 @@ pub struct Case<'r> {
 }
 
 /// The shipped probes that are judged.
-pub const JUDGED: [&str; 4] = ["block_sched", "gmem_bytes", "hot_lines", "tensorop_count"];
+pub const JUDGED: [&str; 5] = ["block_sched", "dmat", "gmem_bytes", "hot_lines", "tensorop_count"];
 
 /// Holds what a shipped probe recorded against what was counted; `None` for a probe that nobody wrote this for.
 pub fn judge(probe: &str, case: &Case<'_>) -> Option<Result<(), String>> {
     Some(match probe {
         "block_sched" => block_sched(case),
+        "dmat" => traced::dmat(case),
         "gmem_bytes" => gmem_bytes(case),
         "hot_lines" => hot_lines(case),
         "tensorop_count" => tensorop_count(case),

@@ -15,14 +15,17 @@
 //! | `sidecar.rs`, `random.rs` | how kernels of the corpora are launched (`testdata/ptx/*/*.launches`), and with what |
 //! | `device.rs`, `probed.rs` | a run; a text with a probe in it |
 //! | `counted.rs`, `records.rs` | what was counted, and what maps and tables hold, in the same form |
-//! | `judge.rs` | what each shipped probe should show |
+//! | `events.rs` | what streams hold, and the accesses that were seen |
+//! | `judge.rs`, `traced.rs` | what each shipped probe should show |
 //! | `fuzz/` | kernels and probes made by chance, and what the latter should show |
 
 pub mod counted;
 pub mod device;
+pub mod events;
 pub mod fuzz;
 pub mod judge;
 pub mod probed;
 pub mod random;
 pub mod records;
 pub mod sidecar;
+mod traced;

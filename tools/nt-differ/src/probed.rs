@@ -30,6 +30,27 @@ pub struct Probed {
     pub woven: Woven,
     /// Its code.
     pub program: Program,
+    /// How much room its streams get.
+    pub room: Room,
+}
+
+/// How many chunks a stream gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// So many more than there are units.
+    More(u64),
+    /// One for each so many units, so that others have none.
+    Fewer(u64),
+}
+
+impl Room {
+    /// The chunks of a launch of so many units.
+    pub fn chunks(self, units: u64) -> u64 {
+        match self {
+            Room::More(more) => units + more,
+            Room::Fewer(by) => units / by.max(1),
+        }
+    }
 }
 
 impl Probed {
@@ -51,7 +72,7 @@ impl Probed {
             ));
         }
         let program = Text::load(&woven.text).map_err(|why| format!("what was woven: {why}"))?.program;
-        Ok(Probed { probe: probe.clone(), woven, program })
+        Ok(Probed { probe: probe.clone(), woven, program, room: Room::More(1 << 10) })
     }
 
     /// What was woven into a kernel, if anything was.
@@ -59,10 +80,19 @@ impl Probed {
         self.woven.kernels.iter().find(|kernel| kernel.name == name)
     }
 
-    /// The units of a kernel's maps and then of its tables, and how many bytes each takes.
-    pub fn units(&self, kernel: &WovenKernel) -> Vec<(Unit, u32)> {
-        let maps = kernel.maps.iter().map(|map| (device::unit(map.unit), map.layout.stride));
-        let tables = kernel.tables.iter().map(|t| (t.unit.map_or(Unit::Sm, device::unit), t.stride()));
+    /// The units of a kernel's maps and then of its tables, how many bytes each takes, or a slot of a stream, and of a
+    /// stream the slots of a chunk.
+    pub fn units(&self, kernel: &WovenKernel) -> Vec<(Unit, u32, Option<u32>)> {
+        let maps = kernel.maps.iter().map(|map| match &map.stream {
+            None => (device::unit(map.unit), map.layout.stride, None),
+            Some(stream) => (device::unit(map.unit), nt_ir::layout::SLOT, Some(stream.chunk)),
+        });
+        let tables = kernel.tables.iter().map(|t| (t.unit.map_or(Unit::Sm, device::unit), t.stride(), None));
         maps.chain(tables).collect()
+    }
+
+    /// Does it save to streams?
+    pub fn has_streams(&self) -> bool {
+        self.probe.layouts.iter().any(|layout| layout.stream.is_some())
     }
 }

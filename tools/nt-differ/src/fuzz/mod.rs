@@ -9,8 +9,9 @@ pub mod probe;
 
 use crate::counted::Counted;
 use crate::device::{self, Given, Job, Text};
-use crate::judge::Case;
-use crate::probed::{self, Probed};
+use crate::events::Access;
+use crate::judge::{self, Case};
+use crate::probed::{self, Probed, Room};
 use crate::random::Random;
 use crate::sidecar::Shape;
 use kernel::Kernel;
@@ -89,6 +90,8 @@ impl Trial {
                 Err(format!("refused: {why:?}"))
             };
         }
+        let dmat = nt_probe::SHIPPED.iter().find(|shipped| shipped.name == "dmat").ok_or("no dmat")?;
+        let mut traced = Probed::weave(&text, &probed::compile(dmat.text, dmat.name)?, assume)?;
         let job = self.job();
         let Some(_) = probed.kernel(&job.kernel) else {
             // No site was meant.
@@ -97,7 +100,10 @@ impl Trial {
         for seed in [None, Some(self.schedule)] {
             let at = |why: String| format!("schedule {seed:?}: {why}");
             let options = Options { seed, sms: 3, max_steps: 1 << 22 };
-            let original = device::run(&text.program, &job, &options, None);
+            let mut accesses = Vec::new();
+            let mut watch =
+                |_: &[u8], seen: &nt_vgpu::Accessed<'_>| accesses.extend(Access::of(&text, &job, seen));
+            let original = device::run_watched(&text.program, &job, &options, None, &mut watch);
             let original = original.map_err(|why| at(format!("original: {why}")))?;
             let ran = device::run(&probed.program, &job, &options, Some(&probed));
             let ran = ran.map_err(|why| at(format!("probed: {why}")))?;
@@ -108,9 +114,27 @@ impl Trial {
             device::same(&original, &ran).map_err(at)?;
             let counted = Counted::new(&text, &job, &original);
             let is_plain = seed.is_none();
-            let case = Case { job: &job, counted: &counted, probed: &probed, ran: &ran, is_plain };
+            let case = Case {
+                text: &text,
+                job: &job,
+                counted: &counted,
+                accesses: &accesses,
+                assume,
+                sms: options.sms,
+                probed: &probed,
+                ran: &ran,
+                is_plain,
+            };
             for measure in &self.program {
                 measure.check(&case).map_err(at)?;
+            }
+            for room in [Room::More(1 << 10), Room::Fewer(2)] {
+                traced.room = room;
+                let why = |why: String| at(format!("dmat, {room:?}: {why}"));
+                let ran = device::run(&traced.program, &job, &options, Some(&traced)).map_err(why)?;
+                device::same(&original, &ran).map_err(why)?;
+                let case = Case { probed: &traced, ran: &ran, ..case };
+                judge::judge("dmat", &case).unwrap_or(Ok(())).map_err(why)?;
             }
         }
         Ok(Verdict::Same { both: true })
