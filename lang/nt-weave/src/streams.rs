@@ -148,7 +148,7 @@ pub(crate) fn plan(
         }
     }
     for (map, codes) in codes {
-        let chunk = chunk(probe, map, &flow, module, sites);
+        let chunk = chunk(probe, map, &flow, sites);
         streams.list.push(Stream { map, chunk, codes });
     }
     share(probe, &streams.list, &flow, module, sites);
@@ -278,11 +278,10 @@ fn is_straight(flow: &Flow, module: &Module<'_>, a: u32, b: u32) -> bool {
     a <= b && block.is_some() && block == flow.block_of(b) && !between.iter().any(|one| is_call(&one.kind))
 }
 
-/// The slots of a chunk: few where a warp saves few events, so that the first chunks of many warps fit a stream; more
-/// where it goes round and claims one chunk after the other.
-fn chunk(probe: &Prepared, map: MapId, flow: &Flow, module: &Module<'_>, sites: &[Site<'_>]) -> u32 {
+/// The slots of a chunk: few where a warp saves few events, so that the first chunks of many warps fit a stream; the most
+/// where it goes round and claims one chunk after the other. A claim costs time of the whole device, docs/performance.md.
+fn chunk(probe: &Prepared, map: MapId, flow: &Flow, sites: &[Site<'_>]) -> u32 {
     const LEAST: u32 = 4;
-    const LOOPS: u32 = 16;
     const MOST: u32 = EVENT_SLOTS + 1;
     let of_map = |site: &Site<'_>| -> u32 {
         let events = site.bodies.iter().flat_map(|body| &body.events).filter(|event| event.map == map);
@@ -302,15 +301,11 @@ fn chunk(probe: &Prepared, map: MapId, flow: &Flow, module: &Module<'_>, sites: 
     }
     let in_loop = loops(flow);
     let turns = blocks.iter().zip(&in_loop).any(|(&slots, &in_loop)| in_loop && 0 < slots);
-    if !turns && !flow.is_cut {
-        let slots = longest(flow, &blocks).saturating_add(1).min(MOST);
-        return slots.next_power_of_two().clamp(LEAST, MOST);
+    if turns || flow.is_cut {
+        return MOST;
     }
-    let runs = runs(probe, flow, module, sites, |_| EVENT_SLOTS);
-    let longest = runs.into_iter().map(|run| sites.get(run).unwrap_or_default().iter().map(of_map).sum());
-    let longest: u32 = longest.max().unwrap_or(1);
-    // Three of the longest in a chunk, so that what is left over is little.
-    longest.saturating_mul(3).saturating_add(1).min(MOST).next_power_of_two().clamp(LOOPS, MOST)
+    let slots = longest(flow, &blocks).saturating_add(1).min(MOST);
+    slots.next_power_of_two().clamp(LEAST, MOST)
 }
 
 /// Which blocks may run more than once; some that do not are among them.

@@ -1,7 +1,7 @@
 //! Events of streams: a cursor a lane, room in its chunk, slots.
 //!
 //! ```text
-//!     and.b32 %nt_r4, %nt_c_dmat, 15;                     the next slot of this lane's chunk of 16; 0: there is none
+//!     and.b32 %nt_r4, %nt_c_dmat, 63;                     the next slot of this lane's chunk of 64; 0: there is none
 //!     setp.eq.and.u32 %nt_p1, %nt_r4, 0, %nt_p0;          %nt_p0 = elected
 //!     @!%nt_p1 bra $nt_L3_1;
 //!     …                                                   a chunk is claimed, or one more event is dropped
