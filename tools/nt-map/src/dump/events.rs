@@ -7,7 +7,7 @@
 //! 4     0x7f0000001000+4     0x7f0000001000,0x7f0000002040,0x7f0000000000
 //! ```
 
-use super::lines::{Field, Lines};
+use super::lines::{Field, Lines, Template};
 use crate::cli::Format;
 use crate::text::put_text;
 use nt_trace::ntt::{KnownKernel, Piece, Reader, StreamEvent, Value};
@@ -45,12 +45,13 @@ pub(super) struct Spread<'r> {
 pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool, out: &mut Vec<u8>) {
     // A column each; those that have one value for all lanes leave theirs alone.
     let mut spread: Vec<[u64; 32]> = vec![[0; 32]; lines.own()];
+    let mut template = Template::default();
     for event in reader.events(piece) {
         for (column, bits) in spread.iter_mut().enumerate() {
             event.put_lanes(column, bits);
         }
         if lanes && event.mask() != 0 {
-            put_lanes(lines, reader, &event, &spread, out);
+            put_lanes(lines, reader, &event, &spread, &mut template, out);
             continue;
         }
         let site = lines.sites().get(event.site());
@@ -72,27 +73,42 @@ pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool
     }
 }
 
+/// A line for each lane: all but lane, thread and the values that differ is made once.
 fn put_lanes(
     lines: &Lines,
     reader: &Reader,
     event: &StreamEvent<'_, '_>,
     spread: &[[u64; 32]],
+    template: &mut Template,
     out: &mut Vec<u8>,
 ) {
+    // The holes: lane, thread, and from the third on columns.
+    const HOLES: usize = 2;
     let site = lines.sites().get(event.site());
-    let values: Vec<Option<Value>> = (0..spread.len()).map(|column| event.value(column)).collect();
+    let common = |column: usize| match column {
+        0 | 1 => Some(Field::Hole(column)),
+        2 => Some(Field::Number(event.sequence())),
+        n => site.and_then(|site| site.get(n - 3)).map(|text| Field::Raw(text)),
+    };
+    let own = |column: usize| match event.value(column) {
+        Some(value) => Some(Field::Value(value)),
+        None => match (Spread { reader, column, mask: event.mask(), bits: spread.get(column)? }).told() {
+            Told::One(value) => Some(Field::Value(value)),
+            Told::Line(..) | Told::List => Some(Field::Hole(HOLES + column)),
+        },
+    };
+    lines.put_template(template, event.warp(), common, own);
+    let first = lines.thread(event.warp(), 0);
     for lane in event.lanes() {
-        let common = |column: usize| match column {
+        lines.put_filled(out, template, |hole| match hole {
             0 => Some(Field::Number(lane.into())),
-            1 => Some(Field::Number(lines.thread(event.warp(), lane))),
-            2 => Some(Field::Number(event.sequence())),
-            n => site.and_then(|site| site.get(n - 3)).map(|text| Field::Raw(text)),
-        };
-        let own = |column: usize| {
-            let value = values.get(column)?;
-            Some(Field::Value(value.unwrap_or_else(|| reader.typed(column, spread[column][lane as usize]))))
-        };
-        lines.put_event(out, event.warp(), common, own);
+            1 => Some(Field::Number(first.wrapping_add(lane.into()))),
+            hole => {
+                let column = hole - HOLES;
+                let bits = spread.get(column)?.get(lane as usize)?;
+                Some(Field::Value(reader.typed(column, *bits)))
+            }
+        });
     }
 }
 

@@ -28,6 +28,16 @@ pub(super) enum Field<'f> {
     Number(u64),
     /// A mask.
     Hex(u64),
+    /// A place that is left free, by its number, to be filled for each line of a [`Template`].
+    Hole(usize),
+}
+
+/// A line with places left free: what many lines have in common is made once.
+#[derive(Debug, Default)]
+pub(super) struct Template {
+    line: Vec<u8>,
+    /// Where each hole is, and its number.
+    holes: Vec<(usize, usize)>,
 }
 
 /// The names of a header's columns.
@@ -162,6 +172,46 @@ impl Lines {
         event: impl Fn(usize) -> Option<Field<'f>>,
         field: impl Fn(usize) -> Option<Field<'f>>,
     ) {
+        self.line(out, &mut Vec::new(), unit, event, field);
+    }
+
+    /// Makes a template of it, in place of what is there.
+    pub(super) fn put_template<'f>(
+        &self,
+        template: &mut Template,
+        unit: u64,
+        event: impl Fn(usize) -> Option<Field<'f>>,
+        field: impl Fn(usize) -> Option<Field<'f>>,
+    ) {
+        template.line.clear();
+        template.holes.clear();
+        self.line(&mut template.line, &mut template.holes, unit, event, field);
+    }
+
+    /// Appends a line of a template, whose hole `n` is `field(n)`.
+    pub(super) fn put_filled<'f>(
+        &self,
+        out: &mut Vec<u8>,
+        template: &Template,
+        field: impl Fn(usize) -> Option<Field<'f>>,
+    ) {
+        let mut from = 0;
+        for &(at, hole) in &template.holes {
+            out.extend_from_slice(template.line.get(from..at).unwrap_or_default());
+            self.put_field(out, &mut Vec::new(), field(hole));
+            from = at;
+        }
+        out.extend_from_slice(template.line.get(from..).unwrap_or_default());
+    }
+
+    fn line<'f>(
+        &self,
+        out: &mut Vec<u8>,
+        holes: &mut Vec<(usize, usize)>,
+        unit: u64,
+        event: impl Fn(usize) -> Option<Field<'f>>,
+        field: impl Fn(usize) -> Option<Field<'f>>,
+    ) {
         let (block, warp) = self.place(unit);
         out.extend_from_slice(&self.before);
         put_number(out, unit);
@@ -175,13 +225,13 @@ impl Lines {
             for (n, key) in self.events.iter().enumerate() {
                 if let Some(field) = event(n) {
                     out.extend_from_slice(key.as_bytes());
-                    self.put_field(out, Some(field));
+                    self.put_field(out, holes, Some(field));
                 }
             }
             out.extend_from_slice(b",\"record\":{");
             for (n, key) in self.keys.iter().enumerate() {
                 out.extend_from_slice(key.as_bytes());
-                self.put_field(out, field(n));
+                self.put_field(out, holes, field(n));
             }
         } else {
             for number in [block, warp] {
@@ -193,18 +243,19 @@ impl Lines {
             }
             for n in 0..self.events.len() {
                 out.push(separator(self.format));
-                self.put_field(out, event(n));
+                self.put_field(out, holes, event(n));
             }
             for place in &self.places {
                 out.push(separator(self.format));
-                self.put_field(out, place.and_then(&field));
+                self.put_field(out, holes, place.and_then(&field));
             }
         }
         out.extend_from_slice(&self.after);
     }
 
-    fn put_field(&self, out: &mut Vec<u8>, field: Option<Field<'_>>) {
+    fn put_field(&self, out: &mut Vec<u8>, holes: &mut Vec<(usize, usize)>, field: Option<Field<'_>>) {
         match field {
+            Some(Field::Hole(number)) => holes.push((out.len(), number)),
             Some(Field::Value(value)) => put_value(out, self.format, value),
             Some(Field::Spread(spread)) => self.put_spread(out, spread),
             Some(Field::Text(text)) => put_text(out, self.format, text),
