@@ -13,11 +13,11 @@
 //! a site any more but for operands that differ from lane to lane.
 
 use crate::Refused;
-use crate::instructions::{Size, known_bytes};
-use crate::sites::{Found, Match};
+use crate::operands::{Element, Size, known_bytes};
+use crate::sites::{ASSEMBLY, Found, Kind, Match};
 use crate::streams::{Event, Turn};
 use nt_diag::Diagnostic;
-use nt_ir::close::{CloseErrorKind, Fact, Facts};
+use nt_ir::close::{CloseErrorKind, Elements, Fact, Facts};
 use nt_ir::program::{BinaryOp, Inst, Op, Part, Probe, Program, StateId, TableId, Type, Value, ValueId};
 use nt_ptx::opcode::Space;
 use nt_ptx::syntax::Module;
@@ -39,9 +39,9 @@ pub(crate) struct Site<'p> {
 pub(crate) struct Body<'p> {
     /// What runs. Its unit, its predicate and its code are the program's, so far as the site does not decide them.
     pub(crate) code: Cow<'p, Probe>,
-    /// The value that says whether the address leads where the probe wants it, and the spaces that do. Nothing in the
-    /// code defines it.
-    pub(crate) within: Option<(ValueId, Vec<Space>)>,
+    /// The value that says whether the instruction is one that the probe means, in this lane. Nothing in the code defines
+    /// it.
+    pub(crate) asked: Option<(ValueId, Asked)>,
     /// The cell of each table that it adds to.
     pub(crate) cells: Vec<(TableId, u32)>,
     /// What it saves to streams.
@@ -50,6 +50,15 @@ pub(crate) struct Body<'p> {
     pub(crate) of_instruction: bool,
     /// Which of the site's matches it is of.
     of: usize,
+}
+
+/// What is asked of an instruction when it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Does its guard hold?
+    pub(crate) guard: bool,
+    /// The spaces of which its address must lead into one; none if that is no question.
+    pub(crate) within: Vec<Space>,
 }
 
 impl Body<'_> {
@@ -95,7 +104,7 @@ impl<'a> Closer<'a> {
                 let of_instruction = one.of_instruction;
                 site.bodies.push(Body {
                     code,
-                    within: None,
+                    asked: None,
                     cells: Vec::new(),
                     events: Vec::new(),
                     of_instruction,
@@ -107,9 +116,10 @@ impl<'a> Closer<'a> {
         self.settle(&mut sites)?;
         for site in &mut sites {
             for body in &mut site.bodies {
-                let within = site.found.probes.get(body.of).map_or(&[][..], |one| &one.within);
-                if !within.is_empty() {
-                    body.within = Some((restrict(body.code.to_mut()), within.to_vec()));
+                let Some(one) = site.found.probes.get(body.of) else { continue };
+                if one.under_guard || !one.within.is_empty() {
+                    let asked = Asked { guard: one.under_guard, within: one.within.clone() };
+                    body.asked = Some((restrict(body.code.to_mut()), asked));
                 }
             }
         }
@@ -213,10 +223,11 @@ impl<'a> Closer<'a> {
         let (file, line) = match &found.source {
             Some((file, line)) => (file.as_str(), *line),
             // Without lines of source, those of the assembly.
-            None => ("ptx", found.position.0),
+            None => (ASSEMBLY, found.position.0),
         };
         let mut facts =
             Facts { kernel: self.kernel, func: self.kernel, file, line, site: number, ..Facts::default() };
+        facts.mark = found.mark.as_deref();
         if !one.of_instruction {
             return run(&facts);
         }
@@ -231,8 +242,24 @@ impl<'a> Closer<'a> {
             facts.class = Some(nt_ptx::opcode::Class::Other.name());
             return run(&facts);
         };
-        let others: Vec<Part> = Part::ALL.iter().copied().filter(|&part| has(known, part)).collect();
+        let is_after = matches!(found.kind, Kind::After(_));
+        let has = |part: Part| match part {
+            Part::Saddr => found.access.shared.is_some(),
+            Part::Taken => known.offers("taken") && !is_after,
+            Part::Done => known.offers("done") && is_after,
+            _ => false,
+        };
+        let others: Vec<Part> = Part::ALL.iter().copied().filter(|&part| has(part)).collect();
         facts.others = &others;
+        let elements = |list: &Vec<Element>| {
+            let ty = list.first()?.ty;
+            u8::try_from(list.len()).ok().map(|count| Elements { ty, count })
+        };
+        let inputs: Vec<Option<Elements>> =
+            found.access.inputs.iter().map(|list| list.as_ref().and_then(elements)).collect();
+        facts.inputs = &inputs;
+        facts.out = found.access.out.as_ref().and_then(elements);
+        facts.callee = found.callee.as_deref();
         facts.class = Some(known.class.name());
         facts.space = match one.within.as_slice() {
             [] => known.space.map(Space::name),
@@ -259,21 +286,21 @@ impl<'a> Closer<'a> {
     }
 }
 
-/// Does an instruction have this operand, of those that closing does not ask about one by one?
-fn has(facts: &nt_ptx::opcode::Facts, part: Part) -> bool {
-    match part {
-        Part::In(n) => facts.offers("in") && usize::from(n) <= facts.inputs().len(),
-        Part::Saddr | Part::Out | Part::Old | Part::Taken | Part::Done | Part::Callee => {
-            facts.offers(part.word())
-        }
-        _ => false,
-    }
-}
-
 /// Does the code ask for what a site decides?
 fn asks(probe: &Probe) -> bool {
     probe.code.iter().any(|inst| {
-        matches!(inst.op, Op::Site(_) | Op::Operand(_) | Op::Has(_) | Op::Match { .. } | Op::Aggregate { .. })
+        matches!(
+            inst.op,
+            Op::Site(_)
+                | Op::Operand(_)
+                | Op::CastOperand(_)
+                | Op::BitsOperand(_)
+                | Op::CompareOperands(..)
+                | Op::ClockAfterOperand(..)
+                | Op::Has(_)
+                | Op::Match { .. }
+                | Op::Aggregate { .. }
+        )
     })
 }
 

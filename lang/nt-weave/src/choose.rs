@@ -11,11 +11,10 @@
 //!   some would be left out without a word.
 
 use crate::Refused;
-use crate::blocks::{self, Blocks};
 use crate::bodies::{Body, Site};
 use crate::instructions::{Matcher, Wanted};
 use crate::pins::Pins;
-use crate::sites::{Blocks, Point};
+use crate::sites::{Blocks, Found, Point};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
 use nt_ir::program::{MapKind, Op, Operand, Part, Probe, Program, Tracepoint};
@@ -93,12 +92,6 @@ pub(crate) fn program(program: &Program) -> Result<(), Refused> {
 pub fn unwoven(program: &Program) -> Option<&'static str> {
     let mut points = program.probes.iter().flat_map(|probe| &probe.points);
     let point = points.find_map(|point| match point {
-        Tracepoint::Inst { placement: Placement::After, .. }
-        | Tracepoint::Ptx { placement: Placement::After, .. } => {
-            Some("probes behind instructions (`:after`)")
-        }
-        Tracepoint::Line { .. } => Some("probes of source lines (`line:`)"),
-        Tracepoint::Mark { .. } => Some("probes of marks (`mark:`)"),
         Tracepoint::FuncEntry { .. } | Tracepoint::FuncExit { .. } => Some("probes of functions (`func:`)"),
         _ => None,
     });
@@ -133,7 +126,7 @@ pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: us
     let wants = |kernel: &Option<String>| kernel.as_ref().is_none_or(|glob| glob_matches(glob, &name));
     let mut points = Vec::new();
     for (probe, code) in program.probes.iter().enumerate() {
-        let mut point = Point { probe, entry: false, wanted: Vec::new(), blocks: None, exit: false };
+        let mut point = Point { values: asks_for_values(code), ..Point::of(probe) };
         for tracepoint in &code.points {
             match tracepoint {
                 Tracepoint::KernelEntry { kernel } => point.entry |= wants(kernel),
@@ -142,18 +135,17 @@ pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: us
                     point.wanted.push(Wanted::Exit);
                 }
                 Tracepoint::KernelExit { .. }
-                | Tracepoint::Line { .. }
-                | Tracepoint::Mark { .. }
                 | Tracepoint::FuncEntry { .. }
                 | Tracepoint::FuncExit { .. } => {}
-                Tracepoint::Block { looped: true } => point.blocks = point.blocks.or(Some(Blocks::Loops)),
+                Tracepoint::Block { looped: true } => point.blocks = point.blocks.or(Some(Blocks::Looped)),
                 Tracepoint::Block { looped: false } => point.blocks = Some(Blocks::All),
-                Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } => {
+                Tracepoint::Mark { glob } => point.marks.push(glob),
+                Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } | Tracepoint::Line { .. } => {
                     point.wanted.push(Wanted::Point(tracepoint));
                 }
             }
         }
-        if point.entry || point.blocks.is_some() || !point.wanted.is_empty() {
+        if !point.is_empty() {
             points.push(point);
         }
     }
@@ -265,13 +257,13 @@ pub(crate) fn instructions(
     kernel: usize,
 ) -> Result<(), Refused> {
     let Some(entry) = module.functions.get(kernel) else { return Ok(()) };
-    let mut blocks = points.iter().filter_map(|point| point.blocks).peekable();
-    if blocks.peek().is_none()
-        && points.iter().flat_map(|point| &point.wanted).all(|wanted| *wanted == Wanted::Exit)
-    {
+    let is_of_kernel = |point: &Point<'_>| {
+        let exits = point.wanted.iter().all(|wanted| *wanted == Wanted::Exit);
+        exits && point.blocks.is_none() && point.marks.is_empty()
+    };
+    if points.iter().all(is_of_kernel) {
         return Ok(());
     }
-    let blocks: Vec<Blocks> = blocks.collect();
     let refusal = |slug: &'static str, at: Span, label: String| {
         let name = module.at(entry.name);
         Diagnostic::error(slug, at, format!("instructions cannot be probed in `{name}`")).label(label).note(
@@ -295,10 +287,6 @@ pub(crate) fn instructions(
             return Err(Box::new(
                 refusal("site-in-callee", entry.name, why).note_at(at, "the first of them"),
             ));
-        }
-        if function != kernel && blocks.iter().any(|&wanted| blocks::has(module, info, function, wanted)) {
-            let why = format!("it reaches `{name}`, which has such basic blocks");
-            return Err(Box::new(refusal("site-in-callee", entry.name, why)));
         }
         let is_defined =
             names.all(name).iter().any(|&f| module.functions.get(f).is_some_and(|f| f.body.is_some()));
@@ -367,7 +355,10 @@ pub(crate) fn surroundings(
     sites: &[Site<'_>],
     pins: &Pins,
 ) -> Result<(), Refused> {
-    let nexts = sites.iter().map(|site| site.found.next).collect();
+    let saved = |found: &Found| found.statement.filter(|_| !found.access.written.is_empty());
+    let saved = sites.iter().filter_map(|site| saved(&site.found));
+    let saved = saved.filter_map(|at| crate::instructions::place(module, at)).map(|(_, next)| next);
+    let nexts = sites.iter().map(|site| site.found.next).chain(saved).collect();
     places(module, function, nexts)?;
     among_matrix_instructions(module, function, sites)?;
     for next in pins.places(module) {

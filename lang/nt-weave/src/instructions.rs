@@ -9,15 +9,20 @@
 //! A space is meant, not spelled: where the text does not say where an address leads, the body asks when it runs. A
 //! symbol tells by its declaration. What no way leads to, as behind an unconditional `trap`, is no site.
 //!
+//! A probe stands before the instruction, for the lanes whose guard holds or (`reach`) for all that get there, or behind it
+//! (`after`). Where some probes stand before a guarded instruction for all lanes and others do not, the latter ask for the
+//! guard themselves.
+//!
 //! Language reference, Tracepoints; what is known of opcodes is `nt_ptx::opcode`'s.
 
 use crate::Refused;
+use crate::operands::{Access, Reader};
 use crate::sites::{Found, Guard, Kind, Match, Point};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
 use nt_ir::program::{Placement, Tracepoint};
-use nt_ptx::opcode::{Bytes, Facts, Space};
-use nt_ptx::syntax::{Function, Instruction, Kind as StatementKind, Module, Operand, OperandKind, Statement};
+use nt_ptx::opcode::{Class, Facts, Space};
+use nt_ptx::syntax::{Function, Instruction, Kind as StatementKind, Module, OperandKind, Statement};
 use nt_ptx::{Flow, ModuleInfo, flow};
 use std::cell::OnceCell;
 
@@ -32,41 +37,6 @@ pub(crate) enum Wanted<'p> {
     Point(&'p Tracepoint),
 }
 
-/// Where an instruction's address comes from, and its size, as far as operands tell them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Access {
-    /// The address that `addr` gives.
-    pub(crate) address: Option<Address>,
-    /// How many bytes, where the opcode does not say.
-    pub(crate) size: Option<Size>,
-}
-
-/// `[%rd1+16]`, `[table+4]`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address {
-    /// The register or variable.
-    pub(crate) base: String,
-    /// Bits of the register; `None` of a variable.
-    pub(crate) bits: Option<u32>,
-    /// Is the variable one of the module, and not of a function?
-    pub(crate) is_of_module: bool,
-    /// What is added to it.
-    pub(crate) displacement: i64,
-    /// What it is an address in.
-    pub(crate) space: Space,
-}
-
-/// A size that operands tell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Size {
-    /// As they stand in the text.
-    Known(u32),
-    /// What this register holds, 32 bits.
-    Register(String),
-    /// So many, but none where this predicate says to ignore the source.
-    Unless { predicate: String, negated: bool, size: u32 },
-}
-
 /// Looks at the instructions of one function.
 pub(crate) struct Matcher<'a, 's> {
     module: &'a Module<'s>,
@@ -75,6 +45,19 @@ pub(crate) struct Matcher<'a, 's> {
     points: &'a [Point<'a>],
     flow: OnceCell<Flow>,
 }
+
+/// An instruction that is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Here<'t> {
+    pub(crate) number: u32,
+    pub(crate) statement: Statement,
+    pub(crate) instruction: Instruction,
+    /// The source line whose instructions begin here, in the order of the text; `None` within such a run.
+    pub(crate) begins: Option<(&'t str, u32)>,
+}
+
+/// Where the body of a probe stands, and in which spaces an address must be found when it runs.
+type Selected = (Placement, Vec<Space>);
 
 impl<'a, 's> Matcher<'a, 's> {
     pub(crate) fn new(
@@ -86,49 +69,77 @@ impl<'a, 's> Matcher<'a, 's> {
         Matcher { module, info, function, points, flow: OnceCell::new() }
     }
 
-    /// The site at an instruction, if a probe runs there. Its place in the source is for the caller to fill in.
-    pub(crate) fn at(
-        &self,
-        number: u32,
-        statement: &Statement,
-        instruction: &Instruction,
-    ) -> Result<Option<Found>, Refused> {
-        let is_exit = matches!(self.module.opcode(instruction).base, "ret" | "exit");
+    /// The sites at an instruction, before it and behind it, if probes run there. Their place in the source is for the
+    /// caller to fill in.
+    pub(crate) fn at(&self, here: Here<'_>) -> Result<Vec<Found>, Refused> {
+        let Here { number, instruction, .. } = here;
+        let is_exit = matches!(self.module.opcode(&instruction).base, "ret" | "exit");
         let facts = OnceCell::new();
-        let mut probes = Vec::new();
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
         for point in self.points {
             for &wanted in &point.wanted {
                 let selected = match wanted {
                     Wanted::Exit if is_exit => Some((Placement::Before, Vec::new())),
                     Wanted::Exit => None,
-                    wanted => self.selects(wanted, number, instruction, &facts)?,
+                    wanted => self.selects(wanted, here, &facts)?,
                 };
-                if let Some((placement, within)) = selected {
-                    let of_instruction = wanted != Wanted::Exit;
-                    let reach = placement == Placement::Reach && instruction.guard.is_some();
-                    probes.push(Match { probe: point.probe, of_instruction, reach, within });
-                    // As the first of its tracepoints says, and once.
-                    break;
+                let Some((placement, within)) = selected else { continue };
+                let of_instruction = wanted != Wanted::Exit;
+                let reach = placement == Placement::Reach && instruction.guard.is_some();
+                let one = Match { probe: point.probe, of_instruction, reach, under_guard: false, within };
+                match placement {
+                    Placement::After => behind.push(one),
+                    Placement::Before | Placement::Reach => before.push(one),
                 }
+                // As the first of its tracepoints says, and once.
+                break;
             }
         }
-        if probes.iter().any(|one| one.of_instruction) && !self.is_reachable(number) {
-            probes.retain(|one| !one.of_instruction);
+        if before.iter().chain(&behind).any(|one| one.of_instruction) && !self.is_reachable(number) {
+            before.retain(|one| !one.of_instruction);
+            behind.clear();
         }
-        let Some(first) = probes.first() else { return Ok(None) };
-        let reach = first.reach;
-        if probes.iter().any(|one| one.reach != reach) {
-            let what = "some probes run here for all lanes, others under its guard, which is not woven yet";
-            return Err(self.refusal("not-yet", instruction.opcode, what));
+        let mut found = Vec::new();
+        if !before.is_empty() {
+            let reach = before.iter().any(|one| one.reach);
+            before.iter_mut().for_each(|one| one.under_guard = reach && !one.reach);
+            found.push(self.site(here, &facts, reach, before, false));
         }
-        let facts = match probes.iter().any(|one| one.of_instruction) {
-            true => *facts.get_or_init(|| self.module.facts(instruction)),
-            false => None,
+        if !behind.is_empty() {
+            found.push(self.site(here, &facts, false, behind, true));
+        }
+        Ok(found)
+    }
+
+    fn site(
+        &self,
+        here: Here<'_>,
+        facts: &OnceCell<Option<Facts>>,
+        reach: bool,
+        probes: Vec<Match>,
+        is_after: bool,
+    ) -> Found {
+        let Here { number, statement, instruction, .. } = here;
+        let of_instruction = probes.iter().any(|one| one.of_instruction);
+        let facts = of_instruction.then(|| *facts.get_or_init(|| self.module.facts(&instruction))).flatten();
+        let class = facts.map(|facts| facts.class);
+        let is_of = |probe: usize| self.points.iter().any(|point| point.probe == probe && point.values);
+        let values = probes.iter().any(|one| is_of(one.probe));
+        let access = facts.map_or_else(Access::default, |facts| {
+            let reader = Reader::new(self.module, self.info, self.function, &instruction);
+            reader.access(&facts, is_after, values)
+        });
+        let (offset, next) = match is_after {
+            true => (statement.span.end, number + 1),
+            false => place(self.module, number).unwrap_or((statement.span.start, number)),
         };
-        let (offset, next) = place(self.module, number).unwrap_or((statement.span.start, number));
         let leaves = probes.iter().any(|one| !one.of_instruction);
-        Ok(Some(Found {
-            kind: if leaves { Kind::Exit } else { Kind::Instruction(facts.map(|facts| facts.class)) },
+        Found {
+            kind: match (is_after, leaves) {
+                (true, _) => Kind::After(class),
+                (false, true) => Kind::Exit,
+                (false, false) => Kind::Instruction(class),
+            },
             offset,
             next,
             statement: Some(number),
@@ -136,26 +147,43 @@ impl<'a, 's> Matcher<'a, 's> {
                 register: self.module.at(guard.register).to_owned(),
                 negated: guard.negated,
             }),
-            access: facts.map_or_else(Access::default, |facts| self.access(statement, instruction, &facts)),
+            callee: class.filter(|&class| class == Class::Call).and_then(|_| self.callee(&instruction)),
+            access,
             facts,
             reach,
             probes,
+            mark: None,
             position: (0, 0),
             source: None,
-        }))
+        }
     }
 
-    /// The first instruction of the function that a probe of instructions means, which can be reached.
+    /// The function that a direct call goes to.
+    fn callee(&self, instruction: &Instruction) -> Option<String> {
+        let operands = self.module.operands(instruction);
+        let target = operands.iter().find(|operand| !matches!(operand.kind, OperandKind::List(_)))?;
+        let OperandKind::Name(name) = target.kind else { return None };
+        let name = self.module.at(name);
+        let is_register = self.info.declared_at(self.function, instruction.opcode.start, name).is_some();
+        (!is_register).then(|| name.to_owned())
+    }
+
+    /// The first place in the function at which a probe of instructions, blocks or marks would run.
     pub(crate) fn first(&self) -> Result<Option<Span>, Refused> {
-        let Some(function) = self.entry() else { return Ok(None) };
+        let Some(function) = self.entry().filter(|function| function.body.is_some()) else { return Ok(None) };
+        let mut others = crate::blocks::find(self.module, self.points, self.function, self)?;
+        others.extend(crate::marks::find(self.module, self.points, self.function, self)?);
+        if let Some(site) = others.first() {
+            return Ok(Some(Span::at(site.offset)));
+        }
         let start = function.body.as_ref().map_or(0, |body| body.statements.start);
         for (number, statement) in (start..).zip(self.module.body(function)) {
             let StatementKind::Instruction(instruction) = statement.kind else { continue };
             let facts = OnceCell::new();
+            let here = Here { number, statement: *statement, instruction, begins: None };
             let wanted = self.points.iter().flat_map(|point| &point.wanted);
             for &wanted in wanted.filter(|&&wanted| wanted != Wanted::Exit) {
-                if self.selects(wanted, number, &instruction, &facts)?.is_some() && self.is_reachable(number)
-                {
+                if self.selects(wanted, here, &facts)?.is_some() && self.is_reachable(number) {
                     return Ok(Some(statement.span));
                 }
             }
@@ -167,23 +195,32 @@ impl<'a, 's> Matcher<'a, 's> {
         self.module.functions.get(self.function)
     }
 
-    fn flow(&self) -> &Flow {
+    /// The first statements of the basic blocks that begin with a label.
+    pub(crate) fn starts(&self) -> Vec<u32> {
+        let blocks = self.flow().blocks.iter().map(|block| block.statements.start);
+        let is_label = |&at: &u32| {
+            let statement = self.module.statements.get(at as usize);
+            statement.is_some_and(|one| matches!(one.kind, StatementKind::Label(_)))
+        };
+        blocks.filter(is_label).collect()
+    }
+
+    pub(crate) fn flow(&self) -> &Flow {
         self.flow.get_or_init(|| flow(self.module, self.info, self.function))
     }
 
-    fn is_reachable(&self, number: u32) -> bool {
+    pub(crate) fn is_reachable(&self, number: u32) -> bool {
         self.flow().is_cut || self.flow().is_reachable(number)
     }
 
-    /// Does a tracepoint mean this instruction? If so, where the body stands, and in which spaces its address must be
-    /// found when it runs.
+    /// Does a tracepoint mean this instruction?
     fn selects(
         &self,
         wanted: Wanted<'_>,
-        number: u32,
-        instruction: &Instruction,
+        here: Here<'_>,
         facts: &OnceCell<Option<Facts>>,
-    ) -> Result<Option<(Placement, Vec<Space>)>, Refused> {
+    ) -> Result<Option<Selected>, Refused> {
+        let Here { number, instruction, .. } = here;
         let (placement, within) = match wanted {
             Wanted::Any => return Ok(Some((Placement::Before, Vec::new()))),
             Wanted::Point(Tracepoint::Ptx { glob, placement }) => {
@@ -192,8 +229,17 @@ impl<'a, 's> Matcher<'a, 's> {
                 }
                 (*placement, Vec::new())
             }
+            Wanted::Point(Tracepoint::Line { file, first, last, placement }) => {
+                let is_meant = here.begins.is_some_and(|(name, line)| {
+                    (*first..=*last).contains(&line) && crate::lines::is_end_of(file, name)
+                });
+                if !is_meant {
+                    return Ok(None);
+                }
+                (*placement, Vec::new())
+            }
             Wanted::Point(Tracepoint::Inst { classes, spaces, quals, placement }) => {
-                let facts = facts.get_or_init(|| self.module.facts(instruction));
+                let facts = facts.get_or_init(|| self.module.facts(&instruction));
                 let Some(facts) = facts else {
                     // No table knows it: it is none of these, but it is an instruction.
                     let is_any = classes.iter().any(|class| class == "*");
@@ -211,15 +257,20 @@ impl<'a, 's> Matcher<'a, 's> {
                 {
                     return Ok(None);
                 }
-                match self.spaces(spaces, instruction, facts)? {
+                match self.spaces(spaces, &instruction, facts)? {
                     Some(within) => (*placement, within),
                     None => return Ok(None),
                 }
             }
             Wanted::Exit | Wanted::Point(_) => return Ok(None),
         };
+        let base = self.module.opcode(&instruction).base;
+        // Nothing runs behind what jumps or ends.
+        if placement == Placement::After && matches!(base, "bra" | "brx" | "ret" | "exit" | "trap") {
+            return Ok(None);
+        }
         // Before a branch the verifier lets effects stand for all lanes, which come to it whichever way they go.
-        let is_branch = matches!(self.module.opcode(instruction).base, "bra" | "brx");
+        let is_branch = matches!(base, "bra" | "brx");
         if placement == Placement::Reach && instruction.guard.is_some() && !is_branch {
             let what = "a probe at `reach`, and this instruction has a guard, which is not woven yet";
             return Err(self.refusal("not-yet", instruction.opcode, what));
@@ -248,7 +299,8 @@ impl<'a, 's> Matcher<'a, 's> {
             .filter(|space| asked(space))
             .collect();
         let untold = [Space::Param, Space::Cluster].into_iter().find(asked);
-        match self.declared(instruction, facts) {
+        let reader = Reader::new(self.module, self.info, self.function, instruction);
+        match reader.declared(facts) {
             Some(space) => Ok(asked(&space).then(Vec::new)),
             None => match untold {
                 Some(space) => {
@@ -259,7 +311,7 @@ impl<'a, 's> Matcher<'a, 's> {
                     Err(self.refusal("not-yet", instruction.opcode, what))
                 }
                 None if within.is_empty() => Ok(None),
-                None if self.address(instruction.opcode.start, instruction, facts).is_none() => {
+                None if reader.address(facts).is_none() => {
                     let what = "where this address leads cannot be asked: it is no register and displacement";
                     Err(self.refusal("unclear-address", instruction.opcode, what))
                 }
@@ -268,103 +320,7 @@ impl<'a, 's> Matcher<'a, 's> {
         }
     }
 
-    /// The space of the variable that an address names.
-    fn declared(&self, instruction: &Instruction, facts: &Facts) -> Option<Space> {
-        let base = self.module.address(&self.operand(instruction, facts.address?)?)?.base?;
-        match self.variable(instruction.opcode.start, self.module.at(base))? {
-            ".global" => Some(Space::Global),
-            ".shared" => Some(Space::Shared),
-            ".local" => Some(Space::Local),
-            ".const" => Some(Space::Const),
-            ".param" => Some(Space::Param),
-            _ => None,
-        }
-    }
-
-    /// The space of a variable; `None` for a register and for what is not declared.
-    fn variable(&self, at: u32, name: &str) -> Option<&'s str> {
-        match self.info.declared_at(self.function, at, name).map(|declared| declared.space) {
-            Some(".reg") => None,
-            Some(space) => Some(space),
-            None => {
-                let index = self.info.variable(name)?;
-                self.info.variables.get(index).map(|variable| variable.space)
-            }
-        }
-    }
-
-    fn operand(&self, instruction: &Instruction, place: u8) -> Option<Operand> {
-        self.module.operands(instruction).into_iter().nth(usize::from(place))
-    }
-
-    fn access(&self, statement: &Statement, instruction: &Instruction, facts: &Facts) -> Access {
-        Access {
-            address: self.address(statement.span.start, instruction, facts),
-            size: self.size(statement.span.start, instruction, facts),
-        }
-    }
-
-    /// The address that a body may have: not of parameters, which have no address that all targets tell.
-    fn address(&self, at: u32, instruction: &Instruction, facts: &Facts) -> Option<Address> {
-        let operand = self.operand(instruction, facts.address?)?;
-        let address = self.module.address(&operand)?;
-        let base = self.module.at(address.base?);
-        let is_copy = facts.other_space.is_some();
-        let space = match facts.space? {
-            // The other side of a copy from or to the global side.
-            Space::Shared | Space::Cluster if is_copy => facts.other_space?,
-            space => space,
-        };
-        if matches!(space, Space::Param | Space::Tensor) {
-            return None;
-        }
-        let bits = match self.info.register_at(self.function, at, base) {
-            Some(register) if register.lanes == 1 => match register.ty {
-                ".b64" | ".u64" | ".s64" => Some(64),
-                ".b32" | ".u32" | ".s32" if space != Space::Generic && space != Space::Global => Some(32),
-                _ => return None,
-            },
-            Some(_) => return None,
-            None => {
-                self.variable(at, base).filter(|space| matches!(*space, ".global" | ".shared" | ".const"))?;
-                None
-            }
-        };
-        let is_of_module = bits.is_none() && self.info.declared_at(self.function, at, base).is_none();
-        let (base, displacement) = (base.to_owned(), address.displacement);
-        Some(Address { base, bits, is_of_module, displacement, space })
-    }
-
-    fn size(&self, at: u32, instruction: &Instruction, facts: &Facts) -> Option<Size> {
-        let register = |operand: &Operand, wanted: &[&str]| match operand.kind {
-            OperandKind::Name(name) => {
-                let name = self.module.at(name);
-                let register = self.info.register_at(self.function, at, name)?;
-                (register.lanes == 1 && wanted.contains(&register.ty)).then(|| name.to_owned())
-            }
-            _ => None,
-        };
-        const WORDS: &[&str] = &[".b32", ".u32", ".s32"];
-        match facts.bytes {
-            Bytes::None | Bytes::Known(_) => None,
-            Bytes::Operand(place) => register(&self.operand(instruction, place)?, WORDS).map(Size::Register),
-            Bytes::CopySize { size, source: None, .. } => size.map(Size::Known),
-            Bytes::CopySize { size, source: Some(place), .. } => {
-                let operand = self.operand(instruction, place)?;
-                if let OperandKind::Number(number) = operand.kind {
-                    let read = nt_ptx::constant(self.module.at(number))?;
-                    return u32::try_from(read).ok().map(Size::Known);
-                }
-                if let Some(predicate) = register(&operand, &[".pred"]) {
-                    let negated = self.module.at(operand.span).starts_with('!');
-                    return Some(Size::Unless { predicate, negated, size: size? });
-                }
-                register(&operand, WORDS).map(Size::Register)
-            }
-        }
-    }
-
-    fn refusal(&self, slug: &'static str, at: Span, what: impl Into<String>) -> Refused {
+    pub(crate) fn refusal(&self, slug: &'static str, at: Span, what: impl Into<String>) -> Refused {
         let name = self.entry().map_or("", |entry| self.module.at(entry.name));
         Box::new(Diagnostic::error(slug, at, format!("kernel `{name}` cannot be probed")).label(what))
     }
@@ -385,14 +341,4 @@ pub(crate) fn place(module: &Module<'_>, number: u32) -> Option<(u32, u32)> {
         }
     }
     Some(place)
-}
-
-/// How many bytes a lane moves, where the text says it.
-pub(crate) fn known_bytes(facts: &Facts, access: &Access) -> Option<u32> {
-    let bytes = match (facts.bytes, &access.size) {
-        (Bytes::Known(bytes), _) => bytes,
-        (_, Some(Size::Known(bytes))) => *bytes,
-        _ => return None,
-    };
-    facts.offers("bytes").then_some(bytes)
 }

@@ -15,7 +15,6 @@
 //! Documented in `docs/injection.md`.
 
 mod blocks;
-mod blocks;
 mod bodies;
 mod bounds;
 mod choose;

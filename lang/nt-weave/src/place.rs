@@ -8,12 +8,19 @@
 //!     /*}nt:0*/ld.param.u64     %rd1, [k_param_0];
 //! ```
 //!
+//! A span behind an instruction says so, and what it needs of what that overwrites is saved by a span before it:
+//!
+//! ```text
+//!     /*nt:8{*/.reg .b64 %nt_v7_0; { mov.b64 %nt_v7_0, %rd1; } /*}nt:8*/ld.global.u64 %rd1, [%rd1];/*nt:7 after{*/{ … } /*}nt:7*/
+//! ```
+//!
 //! Numbers count through the module. The registers of states live at function level, in the first span of the kernel;
 //! where the program has states but nothing to do at the entry, that span has a number but is no site.
 
 use crate::Refused;
 use crate::bodies::Site;
 use crate::emit;
+use crate::instructions;
 use crate::plan::{Keep, Plan};
 use crate::sites::{Kind, entry};
 use crate::streams::Turn;
@@ -69,7 +76,7 @@ impl Spans {
         site: &Site<'_>,
     ) -> Result<Option<u32>, Refused> {
         let number = self.next;
-        let text = emit::run(probe, plan, site, number).map_err(|why| {
+        let emit::Emitted { text, saves } = emit::run(probe, plan, site, number).map_err(|why| {
             let name = module.functions.get(function).map_or(nt_diag::Span::at(0), |f| f.name);
             let kernel = module.at(name);
             Box::new(Diagnostic::error(
@@ -82,7 +89,17 @@ impl Spans {
             return Ok(None);
         }
         self.next += 1;
-        self.edits.insert(site.found.offset, format!("/*nt:{number}{{*/{text}\n\t/*}}nt:{number}*/"));
+        let is_after = matches!(site.found.kind, Kind::After(_));
+        if !saves.is_empty()
+            && let Some((at, _)) = site.found.statement.and_then(|at| instructions::place(module, at))
+        {
+            let number = self.next;
+            self.next += 1;
+            self.edits.insert(at, format!("/*nt:{number}{{*/{saves}\n\t/*}}nt:{number}*/"));
+        }
+        let after = if is_after { " after" } else { "" };
+        let span = format!("/*nt:{number}{after}{{*/{text}\n\t/*}}nt:{number}*/");
+        self.edits.insert(site.found.offset, span);
         Ok(Some(number))
     }
 }

@@ -260,12 +260,12 @@ fn uses(sites: &[Site<'_>], states: &[Keep]) -> Vec<Builtin> {
     let mut uses = Vec::new();
     for probe in sites.iter().flat_map(|site| &site.bodies).map(|body| &*body.code) {
         // Most code reads none, and what depends on it need not be known then.
-        if !probe.code.iter().any(|inst| matches!(inst.op, Op::Builtin(_))) {
+        if !probe.code.iter().any(|inst| matches!(inst.op, Op::Builtin(_) | Op::ClockAfter(..))) {
             continue;
         }
         let live = live::mark(probe, states);
         for inst in &probe.code {
-            let Op::Builtin(builtin) = inst.op else { continue };
+            let (Op::Builtin(builtin) | Op::ClockAfter(builtin, _)) = inst.op else { continue };
             if inst.result.is_some_and(|value| live.get(value.0 as usize) == Some(&true)) {
                 uses.push(builtin);
             }

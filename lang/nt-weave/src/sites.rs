@@ -19,7 +19,6 @@
 //! `instructions.rs` tells.
 
 use crate::Refused;
-use crate::blocks::{self, Blocks};
 use crate::instructions::{self, Here, Wanted};
 use crate::lines::Runs;
 use crate::operands::{self, Access};
@@ -39,10 +38,41 @@ pub(crate) struct Point<'p> {
     pub(crate) entry: bool,
     /// Before an instruction, by the order of its tracepoints.
     pub(crate) wanted: Vec<Wanted<'p>>,
-    /// At the heads of basic blocks.
-    pub(crate) blocks: Option<Blocks>,
     /// At the closing brace.
     pub(crate) exit: bool,
+    /// At which basic blocks.
+    pub(crate) blocks: Option<Blocks>,
+    /// Globs of the marks.
+    pub(crate) marks: Vec<&'p str>,
+    /// Does it ask for what the instruction takes or gives?
+    pub(crate) values: bool,
+}
+
+/// Which basic blocks a probe wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    All,
+    /// Those that a backward branch enters.
+    Looped,
+}
+
+impl Point<'_> {
+    /// Of a probe that wants nothing.
+    pub(crate) fn of(probe: usize) -> Self {
+        Point {
+            probe,
+            entry: false,
+            wanted: Vec::new(),
+            exit: false,
+            blocks: None,
+            marks: Vec::new(),
+            values: false,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.entry && self.wanted.is_empty() && self.blocks.is_none() && self.marks.is_empty()
+    }
 }
 
 /// A place at which probes run.
@@ -96,10 +126,17 @@ pub(crate) struct Match {
 pub enum Kind {
     /// The kernel begins.
     Entry,
-    /// An instruction; `None` where no table knows it.
+    /// Before an instruction; `None` where no table knows it.
     Instruction(Option<Class>),
+    /// Behind one.
+    After(Option<Class>),
     /// A basic block begins.
-    Block,
+    Block {
+        /// Was it asked for because a backward branch enters it?
+        looped: bool,
+    },
+    /// A mark that the author left.
+    Mark,
     /// A lane leaves.
     Exit,
 }
@@ -119,7 +156,6 @@ impl Kind {
             Kind::Block { looped: false } => "bb:entry".to_owned(),
             Kind::Block { looped: true } => "bb:loop".to_owned(),
             Kind::Mark => "mark".to_owned(),
-            Kind::Block => "bb:entry".to_owned(),
             Kind::Exit => "kernel:exit".to_owned(),
         }
     }
@@ -314,7 +350,7 @@ pub fn list_sites_of(
     let (files, mut places) = (SourceFiles::of(module), Places::new(module.text));
     let mut wanted = vec![Wanted::Exit];
     wanted.extend(instructions.then_some(Wanted::Any));
-    let point = Point { probe: 0, entry: true, wanted, blocks: None, exit: true };
+    let point = Point { entry: true, wanted, exit: true, ..Point::of(0) };
     let mut list = |&function: &usize| {
         let points = std::slice::from_ref(&point);
         // What every instruction matches is never in doubt.
@@ -350,9 +386,7 @@ pub(crate) fn describe<'f>(
         let is_of_next = matches!(site.kind, Kind::Block { .. } | Kind::Mark);
         let statement = site.statement.filter(|_| !is_of_next);
         let opcode = match statement.and_then(|at| module.statements.get(at as usize)).map(|s| s.kind) {
-            Some(StatementKind::Instruction(instruction)) if site.kind != Kind::Block => {
-                module.at(instruction.opcode).to_owned()
-            }
+            Some(StatementKind::Instruction(instruction)) => module.at(instruction.opcode).to_owned(),
             _ => String::new(),
         };
         let (line, column) = site.position;

@@ -253,14 +253,14 @@ fn runs(
 /// Do all lanes that come here have the site's events, each in a number of slots that is known?
 fn is_simple(site: &Site<'_>) -> bool {
     let all = |body: &Body<'_>| {
-        body.within.is_none()
+        body.asked.is_none()
             && body.code.predicate.is_none()
             && body.events.iter().all(|event| {
                 let guard = body.code.code.get(event.inst).and_then(|inst| inst.guard);
                 guard.is_none() && !event.is_long()
             })
     };
-    matches!(site.found.kind, SiteKind::Instruction(_) | SiteKind::Block)
+    matches!(site.found.kind, SiteKind::Instruction(_) | SiteKind::Block { .. })
         && (site.found.guard.is_none() || site.found.reach)
         && site.bodies.iter().filter(|body| !body.events.is_empty()).all(all)
 }

@@ -228,7 +228,7 @@ impl<'a> Span<'a> {
 
     /// Is it sums alone, in the middle of a kernel or added up already, or made ahead?
     fn is_predicated(&self, region: &Region<'_>) -> bool {
-        let inside = matches!(self.site.found.kind, Kind::Instruction(_) | Kind::Block);
+        let inside = self.site.found.kind.is_inside();
         let sums = (inside || matches!(region.lanes, Lanes::Together(_)))
             && region.effects.iter().all(|effect| matches!(effect, Effect::Add(_)));
         sums || self.is_ahead(region)

@@ -1,4 +1,4 @@
-//! The instruction at the site: its address, its size, and where its address leads.
+//! The instruction at the site: its address, its size, its values, and where its address leads.
 //!
 //! ```text
 //!     add.s64 %nt_d0, %rd4, 16;              ld.f32 %f1, [%rd4+16]
@@ -8,32 +8,53 @@
 //!
 //! An address is generic, as a pointer of the program is: what the text has in the window of a space is converted
 //! (`cvta`). Global addresses are the same either way. PTX ISA 9.0, 9.7.9 `isspacep` and `cvta`.
+//!
+//! Behind the instruction, what it overwrote is had from registers in which a span before it saved that:
+//!
+//! ```text
+//!     .reg .b64 %nt_v7_0; { mov.b64 %nt_v7_0, %rd1; }      before `ld.global.u64 %rd1, [%rd1+8];`
+//!     add.s64 %nt_d0, %nt_v7_0, 8;                         behind it: `addr`
+//!     st.global.b64 [%nt_d4], %rd1;                        `out`
+//! ```
 
 use super::index::Known;
 use super::operand::{Class, Operand};
 use super::{Refusal, Span};
-use crate::instructions::Size;
+use crate::bodies::Asked;
+use crate::operands::{Element, Size, Source};
 use nt_ir::program::Type;
 use nt_ptx::opcode::Space;
+use std::fmt::Write;
 
 impl<'a> Span<'a> {
-    /// Finds out, for each probe that asks, whether the address leads where it wants it.
-    pub(super) fn find_spaces(&mut self) -> Result<(), Refusal> {
+    /// Finds out, for each probe that asks, whether the instruction is one that it means: whether its guard holds, and
+    /// its address leads where the probe wants it.
+    pub(super) fn find_asked(&mut self) -> Result<(), Refusal> {
         let site = self.site;
-        let mut known: Vec<(&[Space], Operand<'a>)> = Vec::new();
+        let mut known: Vec<(&Asked, Operand<'a>)> = Vec::new();
         for (p, body) in site.bodies.iter().enumerate() {
-            let Some((value, spaces)) = &body.within else { continue };
-            let test = match known.iter().find(|(other, _)| *other == spaces.as_slice()) {
+            let Some((value, asked)) = &body.asked else { continue };
+            let test = match known.iter().find(|(other, _)| *other == asked) {
                 Some((_, test)) => *test,
                 None => {
-                    let test = self.leads_into(spaces)?;
-                    known.push((spaces, test));
+                    let test = self.is_meant(asked)?;
+                    known.push((asked, test));
                     test
                 }
             };
             self.set(p, *value, test);
         }
         Ok(())
+    }
+
+    fn is_meant(&mut self, asked: &Asked) -> Result<Operand<'a>, Refusal> {
+        let guard = if asked.guard { Some(self.guard_of_site()?) } else { None };
+        let inside = if asked.within.is_empty() { None } else { Some(self.leads_into(&asked.within)?) };
+        match (guard, inside) {
+            (Some(guard), Some(inside)) => Ok(self.op(Class::Pred, "and.pred", &[guard, inside])),
+            (Some(one), None) | (None, Some(one)) => Ok(one),
+            (None, None) => Err("its program asks for nothing".into()),
+        }
     }
 
     fn leads_into(&mut self, spaces: &[Space]) -> Result<Operand<'a>, Refusal> {
@@ -56,7 +77,7 @@ impl<'a> Span<'a> {
             return Err("its program asks for an address where there is none".into());
         };
         Ok(self.once(Known::Address, |span| {
-            let base = Operand::Program { name: &address.base };
+            let base = span.before(&address.base);
             let pin = span.plan.pins.number(&address.base).filter(|_| address.is_of_module);
             let mut value = match (address.bits, pin) {
                 (Some(32), _) => span.op(Class::B64, "cvt.u64.u32", &[base]),
@@ -89,7 +110,7 @@ impl<'a> Span<'a> {
         let Some(guard) = &site.found.guard else {
             return Err("its program asks for a guard where there is none".into());
         };
-        let register = Operand::Program { name: &guard.register };
+        let register = self.before(&guard.register);
         Ok(if guard.negated { self.op(Class::Pred, "not.pred", &[register]) } else { register })
     }
 
@@ -98,13 +119,143 @@ impl<'a> Span<'a> {
         let site = self.site;
         Ok(match &site.found.access.size {
             Some(Size::Known(size)) => Operand::word(*size),
-            Some(Size::Register(name)) => Operand::Program { name },
+            Some(Size::Register(name)) => self.before(name),
             Some(Size::Unless { predicate, negated, size }) => {
                 let (ignored, taken) = (Operand::word(0), Operand::word(*size));
                 let (yes, no) = if *negated { (taken, ignored) } else { (ignored, taken) };
-                self.op(Class::B32, "selp.b32", &[yes, no, Operand::Program { name: predicate }])
+                let predicate = self.before(predicate);
+                self.op(Class::B32, "selp.b32", &[yes, no, predicate])
             }
             None => return Err("its program asks for a size where there is none".into()),
         })
+    }
+
+    /// Does the branch go, in this lane?
+    pub(super) fn taken(&mut self) -> Result<Operand<'a>, Refusal> {
+        match &self.site.found.guard {
+            Some(_) => self.guard_of_site(),
+            None => Ok(Operand::number(Type::Bool, 1)),
+        }
+    }
+
+    /// Is the wait over? Those that come back only then do not say.
+    pub(super) fn done(&self) -> Operand<'a> {
+        match &self.site.found.access.done {
+            Some(name) => Operand::Program { name },
+            None => Operand::number(Type::Bool, 1),
+        }
+    }
+
+    /// The address of a copy's side in shared memory.
+    pub(super) fn shared_address(&mut self) -> Result<Operand<'a>, Refusal> {
+        let Some(address) = &self.site.found.access.shared else {
+            return Err("its program asks for an address in shared memory where there is none".into());
+        };
+        let base = self.before(&address.base);
+        let base = match address.bits {
+            Some(32) => base,
+            Some(_) => self.op(Class::B32, "cvt.u32.u64", &[base]),
+            None => self.op(Class::B32, "mov.u32", &[base]),
+        };
+        if address.displacement == 0 {
+            return Ok(base);
+        }
+        let displacement = Operand::number(Type::S32, address.displacement as u64);
+        Ok(self.op(Class::B32, "add.s32", &[base, displacement]))
+    }
+
+    /// An element of what the instruction gives.
+    pub(super) fn given(&mut self, index: u8, ty: Type) -> Result<Operand<'a>, Refusal> {
+        let list = self.site.found.access.out.as_deref();
+        match list.and_then(|list| list.get(usize::from(index))) {
+            Some(element) => self.element(element, ty, false),
+            None => Err("its program asks for a result where there is none".into()),
+        }
+    }
+
+    /// An element of what it takes, as it was before.
+    pub(super) fn taken_in(&mut self, number: u8, index: u8, ty: Type) -> Result<Operand<'a>, Refusal> {
+        let place = usize::from(number).checked_sub(1);
+        let list = place.and_then(|place| self.site.found.access.inputs.get(place)?.as_deref());
+        match list.and_then(|list| list.get(usize::from(index))) {
+            Some(element) => self.element(element, ty, true),
+            None => Err("its program asks for a source where there is none".into()),
+        }
+    }
+
+    /// A value of the program's in a register that our instructions take: of bits, and narrow ones extended to 32.
+    fn element(&mut self, element: &'a Element, ty: Type, before: bool) -> Result<Operand<'a>, Refusal> {
+        let (name, bits, is_plain) = match &element.source {
+            Source::Number(bits) => return Ok(Operand::number(ty, *bits)),
+            Source::Register { name, bits, is_plain } => (name, *bits, *is_plain),
+        };
+        let mut value = if before { self.before(name) } else { Operand::Program { name } };
+        // What is saved has lost its type.
+        let is_plain = is_plain || matches!(value, Operand::Saved { .. });
+        let class = match bits {
+            1 => Class::Pred,
+            16 => Class::B16,
+            32 => Class::B32,
+            _ => Class::B64,
+        };
+        if !is_plain {
+            value = self.op(class, &format!("mov.{}", class.move_suffix()), &[value]);
+        }
+        match (class, Class::of(ty)) {
+            (Class::B16, Class::B32) => {
+                let opcode = if ty.is_signed() { "cvt.s32.s16" } else { "cvt.u32.u16" };
+                let wide = self.op(Class::B32, opcode, &[value]);
+                Ok(if ty.bits() < 16 { self.cut(ty, wide) } else { wide })
+            }
+            (Class::B64, Class::B32) => {
+                let low = self.op(Class::B32, "cvt.u32.u64", &[value]);
+                Ok(self.cut(ty, low))
+            }
+            (Class::B32, Class::B32) => Ok(self.cut(ty, value)),
+            (one, other) if one == other => Ok(value),
+            _ => Err("its program asks for more bits than a register has".into()),
+        }
+    }
+
+    /// A register of the program as the instruction at the site found it.
+    pub(super) fn before(&mut self, name: &'a str) -> Operand<'a> {
+        let written = &self.site.found.access.written;
+        match written.iter().position(|one| one.name == *name) {
+            None => Operand::Program { name },
+            Some(index) => {
+                if let Some(slot) = self.saved.get_mut(index) {
+                    *slot = true;
+                }
+                Operand::Saved { prefix: self.plan.prefix, number: self.number, index }
+            }
+        }
+    }
+
+    /// The span before the instruction, which saves what this one behind it needs; empty if that is nothing.
+    pub(super) fn saves(&self) -> String {
+        let (mut declared, mut copies) = (String::new(), String::new());
+        let found = &self.site.found;
+        let all = found.access.written.iter().zip(&self.saved).enumerate();
+        for (index, (written, _)) in all.filter(|(_, (_, saved))| **saved) {
+            let saved = Operand::Saved { prefix: self.plan.prefix, number: self.number, index };
+            let (name, class) = (
+                &written.name,
+                match written.bits {
+                    1 => Class::Pred,
+                    16 => Class::B16,
+                    32 => Class::B32,
+                    _ => Class::B64,
+                },
+            );
+            // Where the instruction does not run, what it reads may have no value.
+            let guard = found.guard.as_ref().filter(|guard| guard.register != *name);
+            let guard = guard.map_or_else(String::new, |guard| {
+                format!("@{}{} ", if guard.negated { "!" } else { "" }, guard.register)
+            });
+            // Writing to a String cannot fail.
+            let _ = write!(declared, ".reg {} {saved}; ", class.register_type());
+            let _ = writeln!(copies, "\t{guard}mov.{} {saved}, {name};", class.move_suffix());
+        }
+        if copies.is_empty() { copies } else { format!("{declared}{{\n{copies}\t}}") }
     }
 }

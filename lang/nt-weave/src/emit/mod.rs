@@ -35,7 +35,7 @@ mod stream;
 
 use crate::bodies::Site;
 use crate::plan::{Keep, Plan};
-use crate::sites::{Guard, Kind};
+use crate::sites::Kind;
 use nt_ir::Prepared;
 use nt_ir::program::{Inst, Probe, StateId, Type, ValueId};
 use operand::{Class, Operand};
@@ -76,16 +76,27 @@ struct Span<'a> {
     /// What states are increased by, without being read first, by probe and instruction.
     increases: Vec<Vec<Option<ValueId>>>,
     /// The guard of the site, where effects stand under it one by one.
-    predicated: Option<&'a Guard>,
+    predicated: Option<(bool, Operand<'a>)>,
+    /// Which of the registers that the instruction overwrites are to be saved before it.
+    saved: Vec<bool>,
 }
 
-/// The text of the span at `site`, without its brackets; empty if there is nothing to do.
+/// What is put in for a site.
+#[derive(Debug, Default)]
+pub(crate) struct Emitted {
+    /// The span, without its brackets; empty if there is nothing to do.
+    pub(crate) text: String,
+    /// The span before the instruction of a site behind it; empty if nothing is to be saved there.
+    pub(crate) saves: String,
+}
+
+/// The text of the span at `site`.
 pub(crate) fn run(
     probe: &Prepared,
     plan: &Plan<'_>,
     site: &Site<'_>,
     number: u32,
-) -> Result<String, Refusal> {
+) -> Result<Emitted, Refusal> {
     let probes: Vec<&Probe> = site.bodies.iter().map(|body| &*body.code).collect();
     let values = probes.iter().map(|p| vec![None; p.values.len()]).collect();
     let increases = probes.iter().map(|p| increases(p)).collect();
@@ -103,19 +114,22 @@ pub(crate) fn run(
         known: Vec::new(),
         increases,
         predicated: None,
+        saved: vec![false; site.found.access.written.len()],
     };
 
     let end = span.label();
     let guarded = span.guard(end);
     span.places_ahead()?;
-    span.read_clocks();
-    span.find_spaces()?;
+    span.read_clocks()?;
+    span.find_asked()?;
     span.initialise_states();
     span.initialise_streams()?;
     span.share_election();
     span.run_states()?;
     span.effects(end, guarded)?;
-    span.finish()
+    let saves = span.saves();
+    let text = span.finish()?;
+    Ok(Emitted { saves: if text.is_empty() { String::new() } else { saves }, text })
 }
 
 impl<'a> Span<'a> {
@@ -125,12 +139,12 @@ impl<'a> Span<'a> {
     fn guard(&mut self, end: u32) -> bool {
         let site = self.site;
         let Some(guard) = site.found.guard.as_ref().filter(|_| !site.found.reach) else { return false };
+        let register = self.before(&guard.register);
         if self.only_increases() {
-            self.predicated = Some(guard);
+            self.predicated = Some((guard.negated, register));
             return false;
         }
         let not = if guard.negated { "" } else { "!" };
-        let register = &guard.register;
         let target = self.target(end);
         self.line(format_args!("@{not}{register} bra {target};"));
         true

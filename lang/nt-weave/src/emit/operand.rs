@@ -81,6 +81,8 @@ pub(crate) enum Operand<'a> {
     Own { prefix: &'a str, own: Own<'a> },
     /// A register or variable of the program that the instruction at the site reads.
     Program { name: &'a str },
+    /// `%nt_v7_0`: what the instruction before span 7 overwrote, as it was.
+    Saved { prefix: &'a str, number: u32, index: usize },
     /// A constant of a type, extended to 64 bits by its sign.
     Number { ty: Type, bits: u64 },
 }
@@ -112,6 +114,7 @@ impl fmt::Display for Operand<'_> {
             Operand::Own { prefix, own: Own::Mask } => write!(f, "%{prefix}mask"),
             Operand::Own { prefix, own: Own::Lead } => write!(f, "%{prefix}lead"),
             Operand::Program { name } => write!(f, "{name}"),
+            Operand::Saved { prefix, number, index } => write!(f, "%{prefix}v{number}_{index}"),
             // PTX ISA, 4.5: integers are 64 bits, floats are written by their bits.
             Operand::Number { ty: Type::F32, bits } => write!(f, "0f{bits:08X}"),
             Operand::Number { ty: Type::F64, bits } => write!(f, "0d{bits:016X}"),

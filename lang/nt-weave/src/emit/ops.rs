@@ -57,16 +57,20 @@ impl<'a> Span<'a> {
             Op::Operand(program::Operand::Addr) => self.address(),
             Op::Operand(program::Operand::Bytes) => self.size(),
             Op::Operand(program::Operand::Pred) => self.guard_of_site(),
-            Op::Operand(_) | Op::ClockAfter(..) => Err("its program asks for what is not woven yet".into()),
+            Op::Operand(program::Operand::Saddr) => self.shared_address(),
+            Op::Operand(program::Operand::Taken) => self.taken(),
+            Op::Operand(program::Operand::Done) => Ok(self.done()),
+            Op::Operand(program::Operand::Out(index)) => self.given(index, ty),
+            Op::Operand(program::Operand::In(number, index)) => self.taken_in(number, index, ty),
+            Op::Operand(program::Operand::Old(_)) => Err("its program asks for what is not woven yet".into()),
+            Op::ClockAfter(..) => Err("its program reads a clock too late".into()),
             Op::Site(_)
             | Op::Has(_)
             | Op::Match { .. }
             | Op::CastOperand(_)
             | Op::BitsOperand(_)
             | Op::CompareOperands(..)
-            | Op::ClockAfterOperand(..) => {
-                Err("its program asks for what the site was to decide".into())
-            }
+            | Op::ClockAfterOperand(..) => Err("its program asks for what the site was to decide".into()),
         }
     }
 
@@ -290,7 +294,7 @@ impl<'a> Span<'a> {
     }
 
     /// Brings a value of 32 bits into its narrow type.
-    fn cut(&mut self, ty: Type, a: Operand<'a>) -> Operand<'a> {
+    pub(super) fn cut(&mut self, ty: Type, a: Operand<'a>) -> Operand<'a> {
         match ty {
             Type::U8 => self.op(Class::B32, "and.b32", &[a, Operand::word(0xff)]),
             Type::U16 => self.op(Class::B32, "and.b32", &[a, Operand::word(0xffff)]),

@@ -10,6 +10,7 @@
 
 use super::operand::{Class, Operand};
 use super::{Refusal, Span, When};
+use crate::context::Fill;
 use crate::plan::Keep;
 use crate::sites::Kind;
 use nt_ir::program::{BinaryOp, Builtin, Inst, Op, Probe, StateId, Type, ValueId};
@@ -45,28 +46,84 @@ impl<'a> Span<'a> {
     }
 
     /// Reads the clocks, before all else that takes time.
-    pub(super) fn read_clocks(&mut self) {
+    pub(super) fn read_clocks(&mut self) -> Result<(), Refusal> {
         for p in 0..self.probes.len() {
             let live = self.live(p);
             for inst in self.code(p) {
-                let (Op::Builtin(builtin), Some(result)) = (&inst.op, inst.result) else { continue };
-                let (opcode, register) = match builtin {
-                    Builtin::Clock => ("mov.u64", "%clock64"),
-                    Builtin::ClockLow => ("mov.u32", "%clock"),
-                    Builtin::Time => ("mov.u64", "%globaltimer"),
+                let Some(result) = inst.result.filter(|one| live.get(one.0 as usize) == Some(&true)) else {
+                    continue;
+                };
+                let value = match inst.op {
+                    Op::Builtin(builtin) => match clock(builtin) {
+                        Some((opcode, register)) => {
+                            let value = match self.lands_in(p, result) {
+                                Some(state) => self.state(state),
+                                None => self.temp(Class::of(builtin.ty())),
+                            };
+                            self.line(format_args!("{opcode} {value}, {register};"));
+                            value
+                        }
+                        None => continue,
+                    },
+                    Op::ClockAfter(builtin, of) if !self.waits_for_state(p, of) => {
+                        self.clock_after(p, builtin, of)?
+                    }
                     _ => continue,
                 };
-                if live.get(result.0 as usize) != Some(&true) {
-                    continue;
-                }
-                let value = match self.lands_in(p, result) {
-                    Some(state) => self.state(state),
-                    None => self.temp(Class::of(builtin.ty())),
-                };
-                self.line(format_args!("{opcode} {value}, {register};"));
                 self.set(p, result, value);
             }
         }
+        Ok(())
+    }
+
+    /// Is the value made of what is known only when the code before it has run?
+    fn waits_for_state(&self, p: usize, of: ValueId) -> bool {
+        let code = self.code(p);
+        let needed = super::live::needed(code, &[of], &[]);
+        code.iter().any(|inst| {
+            let is_needed = inst.result.is_some_and(|value| needed.get(value.0 as usize) == Some(&true));
+            is_needed && matches!(inst.op, Op::ReadState(_) | Op::Builtin(Builtin::Active))
+        })
+    }
+
+    /// A clock that is read once a value is there:
+    ///
+    /// ```text
+    ///     and.b32 %nt_r1, %f1, %nt_r0;         the context's zero word: the instruction waits for the value
+    ///     mov.u64 %nt_d0, %clock64;
+    ///     add.u64 %nt_d2, %nt_d0, %nt_d1;      the zero that came of it
+    /// ```
+    fn clock_after(&mut self, p: usize, builtin: Builtin, of: ValueId) -> Result<Operand<'a>, Refusal> {
+        let (opcode, register) = clock(builtin).ok_or("its program waits with what is no clock")?;
+        self.demand(p, &[of])?;
+        let nothing = match self.value(p, of)? {
+            Operand::Number { .. } => None,
+            value => {
+                let low = match Class::of(self.ty(p, of)) {
+                    Class::Pred => {
+                        self.op(Class::B32, "selp.b32", &[Operand::word(1), Operand::word(0), value])
+                    }
+                    Class::B64 => self.op(Class::B32, "cvt.u32.u64", &[value]),
+                    Class::B16 | Class::B32 => value,
+                };
+                let zero = self.temp(Class::B32);
+                let offset = self.plan.offset(Fill::Zero).ok_or("its context has no zero")?;
+                let prefix = self.plan.prefix;
+                self.line(format_args!("ld.param.u32 {zero}, [{prefix}ctx+{offset}];"));
+                Some(self.op(Class::B32, "and.b32", &[low, zero]))
+            }
+        };
+        let class = Class::of(builtin.ty());
+        let read = self.temp(class);
+        self.line(format_args!("{opcode} {read}, {register};"));
+        Ok(match (nothing, class) {
+            (None, _) => read,
+            (Some(nothing), Class::B64) => {
+                let nothing = self.op(Class::B64, "cvt.u64.u32", &[nothing]);
+                self.op(Class::B64, "add.u64", &[read, nothing])
+            }
+            (Some(nothing), _) => self.op(Class::B32, "add.u32", &[read, nothing]),
+        })
     }
 
     /// The state that a value is assigned to, if that is all that happens to this state here: then it is computed
@@ -105,6 +162,14 @@ impl<'a> Span<'a> {
                         Some(by) => self.increase_state(p, inst, state, by)?,
                         None => self.write_state(p, inst, state, value)?,
                     },
+                    Op::ClockAfter(builtin, of) if self.waits_for_state(p, of) => {
+                        let Some(result) = inst.result.filter(|r| live.get(r.0 as usize) == Some(&true))
+                        else {
+                            continue;
+                        };
+                        let read = self.clock_after(p, builtin, of)?;
+                        self.set(p, result, read);
+                    }
                     Op::Builtin(Builtin::Active) => {
                         let Some(result) = inst.result.filter(|r| live.get(r.0 as usize) == Some(&true))
                         else {
@@ -202,9 +267,7 @@ impl<'a> Span<'a> {
         let guard = match (self.when(p, inst.guard)?, self.predicated) {
             (When::Never, _) => return Ok(()),
             (When::If(guard), _) => format!("@{guard} "),
-            (When::Always, Some(guard)) => {
-                format!("@{}{} ", if guard.negated { "!" } else { "" }, guard.register)
-            }
+            (When::Always, Some((negated, guard))) => format!("@{}{guard} ", if negated { "!" } else { "" }),
             (When::Always, None) => String::new(),
         };
         self.demand(p, &[by])?;
@@ -221,7 +284,7 @@ impl<'a> Span<'a> {
 
     /// Does nothing happen here but that states are increased by constants, everywhere?
     pub(super) fn only_increases(&self) -> bool {
-        self.site.bodies.iter().all(|body| body.within.is_none())
+        self.site.bodies.iter().all(|body| body.asked.is_none())
             && self.probes.iter().enumerate().all(|(p, probe)| {
                 probe.code.iter().enumerate().all(|(at, inst)| match inst.op {
                     Op::WriteState(..) => inst.guard.is_none() && self.increase(p, at).is_some(),
@@ -236,6 +299,16 @@ impl<'a> Span<'a> {
         let writes = |inst: &Inst| matches!(inst.op, Op::WriteState(to, _) if to == state);
         let here = self.code(p).iter().skip(at + 1).any(writes);
         here || self.probes.iter().skip(p + 1).any(|probe| probe.code.iter().any(writes))
+    }
+}
+
+/// How a clock is read; `None` for what is no clock.
+fn clock(builtin: Builtin) -> Option<(&'static str, &'static str)> {
+    match builtin {
+        Builtin::Clock => Some(("mov.u64", "%clock64")),
+        Builtin::ClockLow => Some(("mov.u32", "%clock")),
+        Builtin::Time => Some(("mov.u64", "%globaltimer")),
+        _ => None,
     }
 }
 

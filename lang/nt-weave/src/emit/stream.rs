@@ -19,6 +19,16 @@
 //! elected lane's moves, so that groups of a warp that has parted never meet in a slot. A chunk that is full leaves the
 //! cursor at a multiple of the chunk, which is how it is seen. Nothing is done at the exit.
 //!
+//! All that claim meet where they count, and an address takes one of them after the other. So in large launches there are
+//! 64 counts, the *stripes*, and a warp keeps to one of them, which gives out each 64th chunk:
+//!
+//! ```text
+//!     setp.ge.u32 %nt_p3, %nt_r5, 2048;                   %nt_r5 = warps of the launch
+//!     selp.b32 %nt_r7, %nt_r6, 0, %nt_p3;                 %nt_r6 = this one's number
+//!     mul.lo.u32 %nt_r8, %nt_r7, 2654435769;              2^32 over the golden ratio: of numbers at any distance from each
+//!     shr.u32 %nt_r9, %nt_r8, 26;                         other, in each stripe about as many
+//! ```
+//!
 //! In a run of sites that share an election ([`Turn`]) `%nt_mask` and `%nt_lead` are registers at function level too, and
 //! all but the first event have neither election nor question for room: 10 instructions instead of 19. `docs/injection.md`,
 //! Streams.
@@ -35,6 +45,15 @@ use nt_ir::program::{Map, MapId, Type, Unit, ValueId};
 
 /// A cursor that finds no chunk any more: above every capacity, with low bits of zero.
 pub(super) const DEAD: u32 = 0xffff_0000;
+
+/// A launch of so many warps uses all stripes, a smaller one the first alone.
+const STRIPED: u32 = 2048;
+/// How many stripes that are, as a power of two.
+const STRIPES: u32 = 6;
+/// Bytes from one stripe's word to the next.
+const STRIPE: u32 = 64;
+/// A number of 32 bits times this has the stripe in its highest bits.
+const SPREAD: u32 = 0x9e37_79b9;
 
 /// One `save` of a probe to a stream.
 #[derive(Clone, Copy)]
@@ -264,15 +283,26 @@ impl<'a> Span<'a> {
         let Place { stream, number, .. } = place;
         let lower = group.lower.ok_or("it makes room where no lane is elected")?;
         let rank = self.op(Class::B32, "popc.b32", &[lower]);
+        let units = self.context_half(Fill::Units(number))?;
+        let is_striped = self.op(Class::Pred, "setp.ge.u32", &[units, Operand::word(STRIPED)]);
+        let warp = self.index(Unit::Warp);
+        let warp = self.op(Class::B32, "cvt.u32.u64", &[warp]);
+        let warp = self.op(Class::B32, "selp.b32", &[warp, Operand::word(0), is_striped]);
+        let spread = self.op(Class::B32, "mul.lo.u32", &[warp, Operand::word(SPREAD)]);
+        let stripe = self.op(Class::B32, "shr.u32", &[spread, Operand::word(u32::BITS - STRIPES)]);
         let counter = self.context_word(Fill::Cursor(number))?;
+        let counter = self.op(Class::B64, "mad.wide.u32", &[stripe, Operand::word(STRIPE), counter]);
         let counter = self.op(Class::B64, "mad.wide.u32", &[rank, Operand::word(8), counter]);
         let claimed = self.temp(Class::B64);
         // Of a lane that gave up before, and of those that do not lead, a number beyond all chunks.
         self.line(format_args!("mov.b64 {claimed}, {DEAD};"));
         self.line(format_args!("@{lives} atom.global.add.u64 {claimed}, [{counter}], 1;"));
-        let units = self.context_half(Fill::Units(number))?;
+        let shift = self.op(Class::B32, "selp.b32", &[Operand::word(STRIPES), Operand::word(0), is_striped]);
+        let chunk = self.op(Class::B64, "shl.b64", &[claimed, shift]);
+        let stripe = self.op(Class::B64, "cvt.u64.u32", &[stripe]);
+        let chunk = self.op(Class::B64, "add.u64", &[chunk, stripe]);
         let units = self.op(Class::B64, "cvt.u64.u32", &[units]);
-        let chunk = self.op(Class::B64, "add.u64", &[claimed, units]);
+        let chunk = self.op(Class::B64, "add.u64", &[chunk, units]);
         let slot = self.op(Class::B64, "shl.b64", &[chunk, Operand::word(stream.chunk.trailing_zeros())]);
         let capacity = self.capacity_of_slots(number)?;
         let capacity = self.op(Class::B64, "cvt.u64.u32", &[capacity]);
