@@ -177,6 +177,7 @@ fn the_index_of_a_thread_in_its_grid() {
     index("div.u32 %r1, %t, %w;", "0 0 0 0 0 whole_rows");
     index("rem.u32 %r1, %t, %w;", "1 2 4 8 16 whole_rows");
     index("div.u32 %r1, %t, %n;", "unknown");
+    index("add.u32 %r1, %t, 3; div.u32 %r1, %r1, %w;", "unknown");
     index("add.u32 %r1, %t, %n; rem.u32 %r1, %r1, 8;", "unknown");
 }
 
@@ -390,6 +391,9 @@ fn loops() {
         "mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.eq.u32 %q1, %r1, %t; @%q1 bra A; setp.lt.u32 %q2, %r1, %n; @%q2 bra L; A:",
         "unknown",
     );
+    // The same, with the difference behind the loop.
+    index("mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1; setp.eq.u32 %q1, %r2, %t; @%q1 bra A; setp.lt.u32 %q2, %r2, %n; @%q2 bra L;
+        mov.u32 %r1, 4; bra.uni J; A: mov.u32 %r1, 8; J:", "unknown");
     // Lanes part, and only those of one arm come to the way out, which would have been the same for all.
     index("mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %q1, %t, 7; @%q1 bra B; setp.gt.u32 %q2, %r1, %n; @%q2 bra A;
         B: setp.lt.u32 %q3, %r1, 99; @%q3 bra L; A:", "unknown");

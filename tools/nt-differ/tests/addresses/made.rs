@@ -29,6 +29,7 @@ pub(crate) fn kernel(random: &mut Random) -> String {
 	mov.u32 %r5, 3;
 	mov.u32 %r6, 64;
 	mad.lo.u32 %r7, %r3, 32, %r2;
+	mov.u32 %m3, %ntid.x;
 	setp.lt.u32 %p0, %r2, 13;
 	setp.gt.u32 %p1, %r0, 5;
 	and.b32 %m0, %r2, 4;
@@ -156,7 +157,7 @@ impl Maker<'_> {
             4 => format!("add.u32 {to}, {a}, {b};"),
             5 => format!("sub.u32 {to}, {a}, {b};"),
             6 => format!("shl.b32 {to}, {a}, {};", self.random.below(4)),
-            7 => format!("shr.u32 {to}, {a}, {};", 1 + self.random.below(5)),
+            7 => format!("shr.u32 {to}, {a}, {};", self.random.of(&[1, 3, 5, 5, 5])),
             8 => format!("and.b32 {to}, {a}, {mask};"),
             9 => format!("{} {to}, {a}, {mask};", self.random.of(&["xor.b32", "or.b32"])),
             10 => format!("mad.lo.u32 {to}, {a}, {small}, {b};"),
@@ -167,7 +168,7 @@ impl Maker<'_> {
             _ => format!(
                 "{} {to}, {a}, {};",
                 self.random.of(&["div.u32", "rem.u32"]),
-                self.random.of(&["8", "32", "%r6"])
+                self.random.of(&["8", "32", "%m3"])
             ),
         };
         self.line(&format!("{guard}{line}"));
@@ -175,8 +176,9 @@ impl Maker<'_> {
 
     fn compare(&mut self) {
         let (to, a, b) = (self.random.below(4), self.register(), self.register());
-        let how = self.random.of(&["eq.u32", "ne.s32", "lt.u32", "lt.s32", "ge.u32", "gt.s32", "le.u32"]);
-        match self.random.below(4) {
+        let how =
+            self.random.of(&["eq.u32", "ne.s32", "lt.u32", "lt.s32", "ge.u32", "gt.s32", "gt.u32", "le.u32"]);
+        match self.random.below(6) {
             0 => self.line(&format!("setp.{how} %p{to}, {a}, {b};")),
             1 => {
                 let bit = self.random.of(&["1", "4", "16", "32"]);
