@@ -21,6 +21,7 @@ pub mod manifest;
 mod prepare;
 mod probe;
 mod state;
+pub mod tracepoints;
 
 pub use engine::{Engine, Inspected};
 pub use nt_cli::choose;

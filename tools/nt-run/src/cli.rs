@@ -11,7 +11,12 @@ use std::path::PathBuf;
 /// The command runs as it would without nt-run: same output, same exit status. What the probes saved, and what was
 /// covered of the run, is in the run folder afterwards.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "nt-run", version, after_help = AFTER)]
+#[command(
+    name = "nt-run",
+    version,
+    after_help = AFTER,
+    mut_group("ProbeArgs", |group| group.required(false)),
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) probe: nt_cli::ProbeArgs,
@@ -72,6 +77,10 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) keep: bool,
 
+    /// List the kernels in the command's own file and their tracepoints instead: kernel, tracepoint, sites, places, name
+    #[arg(short, long, conflicts_with_all = ["ProbeArgs", "dry_run"])]
+    pub(crate) list: bool,
+
     /// Print what would be done, and what would become of the kernels in the command's own file; do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -96,6 +105,7 @@ pub(crate) enum OnFull {
 
 const AFTER: &str = "\
 Examples:
+  nt-run -l ./app                        what could be probed
   nt-run -p block_sched ./app            when each block ran, and where
   nt-run -p block_sched -k gemm -o /tmp/run python train.py
   nt-run --vgpu -p block_sched ./app     the same without a GPU
@@ -154,7 +164,8 @@ mod tests {
         assert_eq!(args.command, ["-strange", "-p"]);
         assert!(Args::try_parse_from(["nt-run", "-p", "x", "--no-such-option", "app"]).is_err());
         assert!(Args::try_parse_from(["nt-run", "-p", "x"]).is_err(), "no command");
-        assert!(Args::try_parse_from(["nt-run", "app"]).is_err(), "no probe");
+        assert!(Args::try_parse_from(["nt-run", "-l", "app"]).is_ok());
+        assert!(Args::try_parse_from(["nt-run", "-l", "-p", "x", "app"]).is_err(), "a list needs no probe");
         assert!(Args::try_parse_from(["nt-run", "-p", "x", "-k", "(", "app"]).is_err(), "no pattern");
     }
 }

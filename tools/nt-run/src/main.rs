@@ -14,6 +14,7 @@ mod folder;
 mod guard;
 mod hook;
 mod ledger;
+mod list;
 mod log;
 mod run;
 mod save;

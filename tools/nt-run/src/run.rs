@@ -6,15 +6,16 @@ use crate::folder::RunFolder;
 use crate::server::Server;
 use crate::summary::{self, Facts};
 use crate::target::{self, NotRunnable, Target};
-use crate::{aggregations, child, coverage, dry, environment, hook, vgpu};
+use crate::{aggregations, child, coverage, dry, environment, hook, list, vgpu};
 use anyhow::Context;
 use nt_cli::{Report, Stdin};
 use nt_engine::assemble::Assembler;
 use nt_engine::cache::Cache;
 use nt_engine::{Engine, Probe};
 use nt_wire::message::Settings;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -34,22 +35,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let report = Report::new(args.common);
     let Some((command, arguments)) = args.command.split_first() else { anyhow::bail!("no command given") };
 
+    let path = std::env::var_os("PATH");
+    if args.list {
+        // A library or a text will do as well; only what has no path is looked for as a command.
+        let file = if command.as_encoded_bytes().contains(&b'/') {
+            PathBuf::from(command)
+        } else {
+            match find(command, path, &report) {
+                Ok(file) => file,
+                Err(code) => return Ok(code.into()),
+            }
+        };
+        return Ok(list::run(&file, &args.kernels, &report)?.into());
+    }
     // The user's own text first: all that is wrong with it is told at once, before anything is touched.
     let Some(probe) = probe(args, &report)? else { return Ok(FAILED.into()) };
 
     // A command that cannot be run leaves the run folder of an earlier run as it is.
     let shown = command.to_string_lossy();
-    let path = std::env::var_os("PATH");
-    let file = match target::find(command, path.clone()) {
+    let file = match find(command, path.clone(), &report) {
         Ok(file) => file,
-        Err(NotRunnable::NotFound) => {
-            report.warn(format_args!("nt-run: {shown}: command not found"));
-            return Ok(NOT_FOUND.into());
-        }
-        Err(NotRunnable::NotExecutable) => {
-            report.warn(format_args!("nt-run: {shown}: cannot be executed"));
-            return Ok(NOT_EXECUTABLE.into());
-        }
+        Err(code) => return Ok(code.into()),
     };
     let target = target::inspect(&file, path.as_deref());
     let hook = hook::find(args.hook.as_deref())?;
@@ -122,6 +128,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // The command has the terminal to itself until now; stdout stays its own.
     report.say(format_args!("nt-run: {headline}\n{}", summary::body(&facts).trim_end()));
     Ok(child::code(status).into())
+}
+
+/// The command's file; else the code to end with, and why is said.
+fn find(command: &OsStr, path: Option<OsString>, report: &Report) -> Result<PathBuf, u8> {
+    let shown = command.to_string_lossy();
+    target::find(command, path).map_err(|why| match why {
+        NotRunnable::NotFound => {
+            report.warn(format_args!("nt-run: {shown}: command not found"));
+            NOT_FOUND
+        }
+        NotRunnable::NotExecutable => {
+            report.warn(format_args!("nt-run: {shown}: cannot be executed"));
+            NOT_EXECUTABLE
+        }
+    })
 }
 
 /// Reads and prepares the probe program. `None` if its text is refused, which has been told.

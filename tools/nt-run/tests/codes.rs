@@ -41,6 +41,9 @@ fn a_command_that_cannot_start() {
 
 #[test]
 fn failures_of_its_own() {
+    let no_probe = done(Command::new(env!("CARGO_BIN_EXE_nt-run")).arg("true").output().unwrap());
+    assert_eq!(no_probe.code, 125);
+    assert!(no_probe.stderr.contains("no probe given: use `-p PROBE` or `-e TEXT`"), "{}", no_probe.stderr);
     check(&[], 125, "Usage:");
     check(&["--no-such-option", "true"], 125, "--no-such-option");
     check(&["--ptxas", "/bin/true", "true"], 125, "it does not answer `--version` as ptxas does");
@@ -139,6 +142,41 @@ fn a_dry_run_says_what_would_become_of_kernels() {
     assert_eq!(kernels(&[]), [format!("kernel\ttinier()\t{sites}"), format!("kernel\ttiny\t{sites}")]);
     let chosen = kernels(&["-k", "=tiny"]);
     assert_eq!(chosen, ["kernel\ttinier()\tnot selected", &format!("kernel\ttiny\t{sites}")]);
+}
+
+/// A table of what could be probed, without a probe, and nothing is started.
+#[test]
+fn a_list_says_what_could_be_probed() {
+    let place = Place::new();
+    let list = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nt-run"));
+        done(command.current_dir(place.path(".")).arg("-l").args(options).output().unwrap())
+    };
+    let program = |file: &str| {
+        std::fs::write(place.script("app", ""), std::fs::read(common::testdata(file)).unwrap()).unwrap();
+    };
+    program("../fatbin/tiny.zstd.fatbin");
+    let done = list(&["./app"]);
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    let points = |kernel: &str| -> Vec<String> {
+        let rows = done.stdout.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+        rows.filter(|row| row[0] == kernel).map(|row| format!("{} {}", row[1], row[2])).collect()
+    };
+    assert!(done.stdout.starts_with("kernel\ttracepoint\tsites\tplaces\tname\n"), "{}", done.stdout);
+    assert_eq!(points("tiny")[..2], ["kernel:entry 1", "kernel:exit 1"]);
+    assert_eq!(list(&["-k", "=tiny", "./app"]).stdout.lines().count(), 1 + points("tiny").len());
+    let none = list(&["-k", "=tinny", "./app"]);
+    assert_eq!((none.code, none.stdout.as_str()), (4, ""));
+    assert_eq!(none.stderr, "nt-run: ./app: no kernel matched: the nearest are `tiny`\n");
+
+    // It need not be a program.
+    let text = common::testdata("nvcc/kernels.sm_90.ptx");
+    let text = list(&["-k", "=transpose", text.to_str().unwrap()]);
+    assert!(text.code == 0 && text.stdout.contains("\ntranspose\tinst:load.global\t"), "{}", text.stdout);
+    let nothing = list(&["/bin/true"]);
+    assert_eq!(nothing.code, 4);
+    assert!(nothing.stderr.contains("no PTX: no device code in it"), "{}", nothing.stderr);
+    assert_eq!(list(&["no-such-command"]).code, 127);
 }
 
 /// Signals that are sent to nt-run alone reach the command, and a terminal's are only survived.
