@@ -378,3 +378,6 @@ fn compare(a: &Form, b: &Form, how: Compare, width: u32, signed: bool) -> Option
     };
     if is_at_step { unknown } else { None }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,22 @@
 //! address(lane) = base + 4·lane, in launches whose blocks are flat or have whole rows
 //! ```
 //!
+//! ```
+//! use nt_affine::{Proof, addresses};
+//! use nt_ir::launch::Conditions;
+//! let text = ".version 8.5\n.target sm_90\n.address_size 64
+//! .entry k(.param .u64 p) {
+//!     .reg .b32 %r<3>; .reg .b64 %rd<3>;
+//!     ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.u32 %r2, [%rd2]; ret;
+//! }";
+//! let (module, mut found) = nt_ptx::parse(text);
+//! let info = nt_ptx::resolve(&module, &mut found);
+//! let accesses = addresses(&module, &info, 0, Conditions::ALL);
+//! let Some(Proof::Bits { strides, needs, .. }) = accesses.last().map(|access| &access.proof) else { panic!() };
+//! assert_eq!(strides.each_ref().map(|stride| stride.constant), [4, 8, 16, 32, 64]);
+//! assert_eq!(needs.to_string(), "whole_rows");
+//! ```
+//!
 //! [`addresses()`] is a data flow over one function in which a value is *uniform + Σ bit i of the lane · stride i*. What
 //! it proves need not be stored lane by lane: a base and the mask of lanes are enough to tell every address.
 //! `docs/affine.md` has the domain, the assumptions and the figures.
@@ -48,7 +64,8 @@ pub enum Proof {
         strides: [Linear; 5],
         /// What was relied on, of what may be.
         needs: Conditions,
-        /// Does it assume that index arithmetic of 32 bits does not wrap between the lanes of a warp?
+        /// Does it assume that index arithmetic of 32 bits does not wrap: not between the lanes of a warp, nor to what is
+        /// negative?
         wraps: bool,
         /// Does it assume that lanes that a branch parted meet again where its paths join, in the same turn of the loops
         /// around it, and nowhere else?
