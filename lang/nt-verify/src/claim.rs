@@ -20,8 +20,9 @@
 //!        | "cap."  MAP "@" OFFSET ":8"                        how many units it has room for, a u64
 //!        | "cap."  STREAM "@" OFFSET ":4"                     how many slots it has, a u32
 //!        | "units." STREAM "@" OFFSET ":4"                    how many warps the launch has, a u32
-//!        | "cursor." STREAM "@" OFFSET ":8"                   the address of its cursor, one u64
+//!        | "cursor." STREAM "@" OFFSET ":8"                   the address of its cursor, 64 words of u64
 //!        | "drops." STREAM "@" OFFSET ":8"                    the address of a u32 for each warp
+//!        | "state." NAME "@" OFFSET ":" ("4" | "8")           of a clone: a state of its caller
 //!        | "stride." MAP "=" SIZE                             packed: bytes of one record
 //!        | "columns." MAP "=" WIDTH { "," WIDTH }             columnar: bytes of one element of each column, in order
 //!        | "pin." SYMBOL "=" NUMBER                           which word of `nt_pin` holds the address of that variable
@@ -58,15 +59,36 @@
 //! ld.global.f32 %f2, /*nt:edit 5b6c75742d345d{*/[%nt_g8+-4]/*}nt:edit*/;     … or the operand, here `[lut-4]`
 //! ```
 //!
+//! # Clones of functions
+//!
+//! Functions do not see the parameters of kernels. What is probed in one is a clone of it, which gets a block of its
+//! own, by value: copies of words of the caller's block, and states of the caller. The function itself stays for whoever
+//! calls it through a pointer. Each declaration of it has a clone, in their order, between two items of the module:
+//!
+//! ```text
+//! /*nt:clone f{*/.func (.param .b32 r) /*nt:edit 66{*/f__nt/*}nt:edit*/(.param .b32 a/*nt:edit {*/,
+//!     .param .align 8 .b8 nt_ctx[24] /*nt:ctx prefix=nt_ base.m@0:8 cap.m@8:8 stride.m=16 state.n@16:4*//*}nt:edit*/)
+//! { … /*nt:5{*/{ … ld.param.u64 %nt_b, [nt_ctx+0]; ld.param.u32 %nt_n, [nt_ctx+16]; … }/*}nt:5*/ … ret; }/*}nt:clone*/
+//! …
+//! /*nt:9{*/.param .align 8 .b8 nt_arg9[24]; {                         in the kernel, or in another clone
+//! .reg .b64 %nt_a; ld.param.u64 %nt_a, [nt_ctx+8]; st.param.b64 [nt_arg9+0], %nt_a; … st.param.b32 [nt_arg9+16], %nt_s_n;
+//! }/*}nt:9*/
+//! call.uni (retval0), /*nt:edit 66{*/f__nt/*}nt:edit*/, (param0/*nt:edit {*/, nt_arg9/*}nt:edit*/);
+//! ```
+//!
+//! A clone is called like its function, then `__` and the prefix without its last `_`. Its words are those of its
+//! caller's claim that are called alike, maps of the same shape; `state.n` is the caller's register `%nt_s_n`, or its own
+//! `state.n`. A call without arguments gets a list: `f__nt/*nt:edit {*/, (nt_arg9)/*}nt:edit*/`.
+//!
 //! # What it is worth
 //!
 //! The verifier believes it about memory, and nothing else: record `i` of a packed map is the `stride` bytes at
 //! `base + i·stride`, element `i` of column `c` is the `w(c)` bytes at `base + (w(0) + … + w(c-1))·cap + i·w(c)`, for
 //! every `i` below `cap`; `base` is 16-byte aligned and `cap` a multiple of 16. Of a stream, slot `i` is the 16 bytes
 //! at `base + i·16` for every `i` below `cap`, which is at most 0xffff_0000 (so that a slot's number and a small one
-//! never add up to 2^32); the cursor's 8 bytes are apart from all others and aligned, and so are the 4 bytes at
-//! `drops + i·4` for every `i` below `units`. Whoever launches the kernel compares the claim with the context that it
-//! fills, before it loads the module.
+//! never add up to 2^32); the cursor's 4096 bytes, a word at each multiple of 64, are apart from all others and aligned to
+//! 8, and so are the 4 bytes at `drops + i·4` for every `i` below `units`. Whoever launches the kernel compares the claim
+//! with the context that it fills, before it loads the module.
 
 mod read;
 
@@ -87,6 +109,8 @@ pub struct Claim {
     pub maps: Vec<Map>,
     /// The pins, by index.
     pub pins: Vec<Pin>,
+    /// Of a clone, the states that it gets from its caller, by name.
+    pub states: Vec<String>,
     /// How large the block is: the end of the last field, rounded up to 8.
     pub size: u32,
 }
@@ -115,10 +139,12 @@ pub enum FieldKind {
     Cap(u32),
     /// Of a stream, how many warps the launch has.
     Units(u32),
-    /// Of a stream, the address of the number of chunks that were claimed.
+    /// Of a stream, the address of how many chunks were claimed, in words of their own by the claiming warp.
     Cursor(u32),
     /// Of a stream, the address of how many events each warp had no room for.
     Drops(u32),
+    /// Of a clone, a state of its caller, by its index in [`Claim::states`].
+    State(u32),
 }
 
 /// One map or table that the block points to.

@@ -78,8 +78,11 @@ pub(crate) fn edits(module: &Module<'_>, woven: &str, undone: &Undone, report: &
         };
         // Indices come from the list itself.
         let Some(function) = module.functions.get(index) else { continue };
-        match parameter(module, function, woven, edit) {
+        match parameter(module, function, woven, edit, false) {
             Ok(claim) => {
+                if !claim.states.is_empty() {
+                    report.add(Rule::V13, edit.whole, "a kernel has no caller whose states it could get");
+                }
                 if kernels.insert(index, Context { claim, span: edit.whole }).is_some() {
                     report.add(Rule::V13, edit.whole, "a second context parameter");
                 }
@@ -126,15 +129,16 @@ fn touches(headers: &[Span], old: Span) -> bool {
     headers.iter().any(|header| old.start <= header.end && header.start < old.end.max(old.start + 1))
 }
 
-/// V13 for one edit: a context parameter, last in the list of an entry.
-fn parameter(
+/// V13 for one edit: a context parameter, last in the list of an entry, or of a function's clone.
+pub(crate) fn parameter(
     module: &Module<'_>,
     function: &Function,
     woven: &str,
     edit: &Inserted,
+    is_clone: bool,
 ) -> Result<Claim, (Span, String)> {
     let fail = |span: Span, message: &str| Err((span, message.to_owned()));
-    if !function.is_entry {
+    if !function.is_entry && !is_clone {
         return fail(
             edit.whole,
             "a function is given a parameter, and calls through pointers would not know",

@@ -45,7 +45,9 @@
 //! spans after that same instruction may read; so also the guard, if the instruction writes that (`%nt_g7` is then the
 //! guard). Names of such registers occur once in a function.
 
+mod call;
 mod claim;
+mod clone;
 mod flow;
 mod hash;
 mod head;
@@ -103,8 +105,8 @@ pub fn check_pruned_module(original: &nt_ptx::syntax::Module<'_>, pruned: &str) 
 
 fn verify(original: &str, woven: &str, report: &mut Report) {
     // V1: there is nothing but spans and edits.
-    let Some(undone) = undo::undo(original, woven, report) else { return };
-    if undone.inserted.is_empty() {
+    let Some((undone, clones)) = undo::undo(original, woven, report) else { return };
+    if undone.inserted.is_empty() && clones.is_empty() {
         return;
     }
 
@@ -134,79 +136,129 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
     let number = |arch: &str| arch.strip_prefix("sm_")?.trim_end_matches(char::is_alphabetic).parse().ok();
     let level = (version, module.arch().and_then(number).unwrap_or(0));
 
-    // V2 for each span; V3 for its text; then all that its statements may and may not do.
-    let mut places = Places::new(&module);
-    let followed = followed(&module, &undone);
-    let mut current: Option<Current<'_, '_>> = None;
-    let mut ready = pin::Ready::new();
-    for span in undone.inserted.iter().filter(|inserted| !inserted.is_edit) {
-        let place = match places.find(span.old.start, span.is_after) {
-            Ok(place) => place,
-            Err(message) => {
-                report.add(Rule::V2, span.whole, message);
-                continue;
-            }
-        };
-        let context = kernels.get(&place.function).map(|context| &context.claim);
-        let Some(claim) = context.or(functions.as_ref()) else {
-            report.add(Rule::V2, span.whole, "a span in a function that was not given the context");
-            continue;
-        };
-        let statements = match span::read(span.inner.of(woven), span.inner.start) {
-            Ok(statements) => statements,
-            Err((at, message)) => {
-                report.add(Rule::V3, at, message);
-                continue;
-            }
-        };
-        // Spans come in text order, so each function has its turn once.
-        if current.as_ref().is_none_or(|current| current.function != place.function) {
-            let Some(function) = module.functions.get(place.function) else { continue };
-            current = Some(Current {
-                function: place.function,
-                shadows: Shadows::find(&module, function),
-                state: judge::State::new(),
-                writes: OnceCell::new(),
-                carried: HashSet::new(),
-                saved: (None, Vec::new()),
-            });
-        }
-        let Some(Current { shadows, state, writes, carried, saved, .. }) = &mut current else { continue };
-        if saved.0 != place.instruction {
-            *saved = (place.instruction, Vec::new());
-        }
-        let at = span.old.start;
-        let site = judge::Site {
-            claim,
-            is_entry: place.is_entry,
-            guard: place.guard.map(|(register, negated)| (module.at(register), negated)),
-            keeps_guard: program.keeps_guard(&place),
-            is_after: place.is_after,
-            has_after: !place.is_after && place.instruction.is_some_and(|index| followed.contains(&index)),
-            saved: if place.is_after { &saved.1 } else { &[] },
-            is_branch: place.is_branch,
-            shadows: &|name| shadows.hides(name, at),
-            program: &|name| program.source(&place, writes, name),
-            pins: &pins,
-            level,
-        };
-        let has_after = site.has_after;
-        let outer = judge::judge(&statements, Span::at(span.inner.end), &site, state, report);
-        if has_after {
-            saved.1.extend(outer.iter().map(|register| register.saved));
-            saved.1.truncate(span::MOST_REGISTERS);
-        }
-        pin::carry(&outer, place.instruction, carried, &mut ready, report);
-    }
+    // V15 for the texts of clones.
+    let mut numbers = HashSet::new();
+    undo::unique(woven, &undone.inserted, &mut numbers, report);
+    let cloned = clone::clones(&module, woven, &clones, &kernels, &mut numbers, report);
 
-    // V16, and V1 for edits that are nothing.
-    pins.edits(&program, woven, &undone, &others, &ready, report);
+    let spans = Spans { program: &program, woven, pins: &pins, level };
+    let context = |function| kernels.get(&function).map(|context| &context.claim).or(functions.as_ref());
+    let held = spans.judge(&undone.inserted, &context, report);
+    // V15 for calls of clones; V16, and V1 for edits that are nothing.
+    let others = call::edits(&program, woven, &others, &cloned, held.arguments, report);
+    pins.edits(&program, woven, &undone, &others, &held.ready, report);
+    for clone in &cloned {
+        let context = |function| (function == clone.function).then_some(&clone.claim);
+        let held = spans.judge(&clone.inserted, &context, report);
+        let others = call::edits(&program, woven, &clone.others, &cloned, held.arguments, report);
+        pins.edits_of_clone(&program, woven, (clone, &others), &held.ready, report);
+    }
+}
+
+/// What the spans of a text, or of a clone in it, have in common.
+struct Spans<'a, 's, 'w> {
+    program: &'a Program<'a, 's>,
+    woven: &'w str,
+    pins: &'a Pins<'a>,
+    level: opcode::Level,
+}
+
+/// What spans hold ready for the instructions behind them.
+#[derive(Default)]
+struct Held<'w> {
+    ready: pin::Ready<'w>,
+    arguments: call::Arguments<'w>,
+}
+
+impl<'w> Spans<'_, '_, 'w> {
+    /// V2 for each span; V3 for its text; then all that its statements may and may not do.
+    fn judge<'c>(
+        &self,
+        inserted: &[undo::Inserted],
+        context: &dyn Fn(usize) -> Option<&'c Claim>,
+        report: &mut Report,
+    ) -> Held<'w> {
+        let Spans { program, woven, pins, level } = *self;
+        let module = program.module;
+        let mut places = Places::new(module);
+        let followed = followed(module, inserted);
+        let mut current: Option<Current<'_, '_>> = None;
+        let mut held = Held::default();
+        for span in inserted.iter().filter(|inserted| !inserted.is_edit) {
+            let place = match places.find(span.old.start, span.is_after) {
+                Ok(place) => place,
+                Err(message) => {
+                    report.add(Rule::V2, span.whole, message);
+                    continue;
+                }
+            };
+            let Some(claim) = context(place.function) else {
+                report.add(Rule::V2, span.whole, "a span in a function that was not given the context");
+                continue;
+            };
+            let statements = match span::read(span.inner.of(woven), span.inner.start) {
+                Ok(statements) => statements,
+                Err((at, message)) => {
+                    report.add(Rule::V3, at, message);
+                    continue;
+                }
+            };
+            // Spans come in text order, so each function has its turn once.
+            if current.as_ref().is_none_or(|current| current.function != place.function) {
+                let Some(function) = module.functions.get(place.function) else { continue };
+                current = Some(Current {
+                    function: place.function,
+                    shadows: Shadows::find(module, function),
+                    state: judge::State::new(),
+                    writes: OnceCell::new(),
+                    carried: HashSet::new(),
+                    saved: (None, Vec::new()),
+                });
+            }
+            let Some(Current { shadows, state, writes, carried, saved, .. }) = &mut current else { continue };
+            if saved.0 != place.instruction {
+                *saved = (place.instruction, Vec::new());
+            }
+            let at = span.old.start;
+            let site = judge::Site {
+                claim,
+                is_entry: place.is_entry,
+                guard: place.guard.map(|(register, negated)| (module.at(register), negated)),
+                keeps_guard: program.keeps_guard(&place),
+                is_after: place.is_after,
+                has_after: !place.is_after
+                    && place.instruction.is_some_and(|index| followed.contains(&index)),
+                saved: if place.is_after { &saved.1 } else { &[] },
+                is_branch: place.is_branch,
+                shadows: &|name| shadows.hides(name, at),
+                program: &|name| program.source(&place, writes, name),
+                pins,
+                level,
+            };
+            let has_after = site.has_after;
+            let outer = judge::judge(&statements, Span::at(span.inner.end), &site, state, report);
+            if has_after {
+                saved.1.extend(outer.registers.iter().map(|register| register.saved));
+                saved.1.truncate(span::MOST_REGISTERS);
+            }
+            pin::carry(&outer.registers, place.instruction, carried, &mut held.ready, report);
+            for argument in outer.arguments {
+                if !carried.insert(argument.name) {
+                    let message = format!("`{}` is declared already in this function", argument.name);
+                    report.add(Rule::V4, argument.span, message);
+                }
+                let call = place.instruction.unwrap_or(u32::MAX);
+                held.arguments.entry(call).or_default().push(argument);
+            }
+        }
+        held
+    }
 }
 
 /// The instructions that spans follow.
-fn followed(module: &nt_ptx::syntax::Module<'_>, undone: &undo::Undone) -> HashSet<u32> {
+fn followed(module: &nt_ptx::syntax::Module<'_>, inserted: &[undo::Inserted]) -> HashSet<u32> {
     let mut places = Places::new(module);
-    let after = undone.inserted.iter().filter(|inserted| inserted.is_after);
+    let after = inserted.iter().filter(|inserted| inserted.is_after);
     after.filter_map(|span| places.find(span.old.start, true).ok()?.instruction).collect()
 }
 

@@ -49,6 +49,8 @@ pub(crate) enum Slot {
     Context,
     /// `[nt_pin+8]`
     Pin,
+    /// `[nt_arg+8]`
+    Argument,
     /// `[%nt_a+8]` in global memory.
     Global,
     /// A label.
@@ -100,6 +102,8 @@ pub(crate) enum Act {
     Reduce,
     /// Adds to the cursor of a stream, and gives what was there.
     Claim,
+    /// Writes a word of an argument for a clone.
+    Give,
     Branch,
     Other,
 }
@@ -143,7 +147,8 @@ impl Form {
 }
 
 use Slot::{
-    Context, From, FromBoth, FromPredicate, Global, Mask, Pin, Stored, Target, To, ToBoth, ToPredicates,
+    Argument, Context, From, FromBoth, FromPredicate, Global, Mask, Pin, Stored, Target, To, ToBoth,
+    ToPredicates,
 };
 use Width::{Before, Bits, Half, Last, Wide};
 
@@ -248,6 +253,7 @@ const FORMS: &[Line] = &[
     ("st.global.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64", &[Global, Stored], Act::Store),
     ("st.global.v2|v4.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32", &[Global, Stored], Act::Store),
     ("st.global.v2.b64|u64|s64|f64", &[Global, Stored], Act::Store),
+    ("st.param.b32|u32|s32|f32|b64|u64|s64|f64", &[Argument, From(Last)], Act::Give),
     // What is meant without words is `.relaxed.gpu`.
     ("red.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
     ("red.relaxed.gpu.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),

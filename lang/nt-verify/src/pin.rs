@@ -13,10 +13,12 @@
 //! that span ends, exactly what was written there before: the address by the symbol's own pin, and the offset.
 
 use crate::claim::{Claim, Pin};
+use crate::clone::Cloned;
 use crate::head::Kernels;
 use crate::judge::Carried;
-use crate::lex::{TokenKind, tokens, trivia};
+use crate::lex::{TokenKind, tokens};
 use crate::names::identifiers;
+use crate::place::is_between_items;
 use crate::program::Program;
 use crate::undo::{Inserted, Undone};
 use crate::{Report, Rule};
@@ -86,7 +88,8 @@ impl<'c> Pins<'c> {
     /// The claim of functions that kernels call: they have no context, but pins and the prefix.
     pub(crate) fn claim_of_functions(kernels: &Kernels) -> Option<Claim> {
         let prefix = kernels.values().next()?.claim.prefix.clone();
-        Some(Claim { prefix, fields: Vec::new(), maps: Vec::new(), pins: Vec::new(), size: 0 })
+        let (fields, maps, pins, states) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Some(Claim { prefix, fields, maps, pins, states, size: 0 })
     }
 
     /// Checks the edits that are neither of the header nor of a parameter list: `nt_pin` itself, and the operands.
@@ -135,19 +138,36 @@ impl<'c> Pins<'c> {
                 format!("`{}` is not declared, but claims speak of pins", self.name),
             );
         }
-        self.missed(module, undone, &replaced, report);
+        let woven = |at: Span| undone.woven(at);
+        module.functions.iter().for_each(|function| self.missed(module, function, &woven, &replaced, report));
+    }
+
+    /// Checks the edits within a clone of a function that are neither of its head nor of calls.
+    pub(crate) fn edits_of_clone(
+        &self,
+        program: &Program<'_, '_>,
+        woven: &str,
+        (clone, edits): (&Cloned, &[Inserted]),
+        ready: &Ready<'_>,
+        report: &mut Report,
+    ) {
+        let Some(function) = program.module.functions.get(clone.function) else { return };
+        let mut replaced: HashSet<u32> = HashSet::new();
+        for edit in edits {
+            match self.operand(program, (clone.function, function), woven, edit, ready) {
+                Ok(symbol) => _ = replaced.insert(symbol.start),
+                Err(message) => report.add(Rule::V16, edit.whole, message),
+            }
+        }
+        if !self.is_empty() {
+            let woven = |_: Span| clone.whole;
+            self.missed(program.module, function, &woven, &replaced, report);
+        }
     }
 
     /// The declaration, between two items of the module.
     fn declaration(&self, module: &Module<'_>, woven: &str, edit: &Inserted) -> Result<(), String> {
-        let at = edit.old.start;
-        let behind = module.items.partition_point(|item| item.span.end <= at);
-        let from =
-            behind.checked_sub(1).and_then(|last| module.items.get(last)).map_or(0, |item| item.span.end);
-        let to = module.items.get(behind).map_or(module.text.len() as u32, |item| item.span.start);
-        let whole =
-            |from: u32, to: u32| trivia(module.at(Span::new(from, to))) as u32 == to.saturating_sub(from);
-        if !edit.old.is_empty() || at < from || to < at || !whole(from, at) || !whole(at, to) {
+        if !edit.old.is_empty() || !is_between_items(module, edit.old.start) {
             return Err(format!("an edit that is no declaration of `{}` between two items", self.name));
         }
         let size = self.words().to_string();
@@ -208,22 +228,27 @@ impl<'c> Pins<'c> {
     }
 
     /// What still names a pinned variable in a body is another variable than the original's.
-    fn missed(&self, module: &Module<'_>, undone: &Undone, replaced: &HashSet<u32>, report: &mut Report) {
-        for function in &module.functions {
-            for statement in module.body(function) {
-                let span = match statement.kind {
-                    Kind::Instruction(instruction) => instruction.operands,
-                    Kind::Table | Kind::Unknown => statement.span,
-                    _ => continue,
-                };
-                identifiers(module.at(span), |at, name| {
-                    let here = Span::new(span.start + at as u32, span.start + (at + name.len()) as u32);
-                    if self.by_symbol.contains_key(name) && !replaced.contains(&here.start) {
-                        let message = format!("`{name}` is pinned, but used here without its pin");
-                        report.add(Rule::V16, undone.woven(here), message);
-                    }
-                });
-            }
+    fn missed(
+        &self,
+        module: &Module<'_>,
+        function: &Function,
+        woven: &dyn Fn(Span) -> Span,
+        replaced: &HashSet<u32>,
+        report: &mut Report,
+    ) {
+        for statement in module.body(function) {
+            let span = match statement.kind {
+                Kind::Instruction(instruction) => instruction.operands,
+                Kind::Table | Kind::Unknown => statement.span,
+                _ => continue,
+            };
+            identifiers(module.at(span), |at, name| {
+                let here = Span::new(span.start + at as u32, span.start + (at + name.len()) as u32);
+                if self.by_symbol.contains_key(name) && !replaced.contains(&here.start) {
+                    let message = format!("`{name}` is pinned, but used here without its pin");
+                    report.add(Rule::V16, woven(here), message);
+                }
+            });
         }
     }
 }
@@ -333,7 +358,7 @@ fn is_global(program: &Program<'_, '_>, symbol: &str) -> bool {
 }
 
 /// The function in whose body a place is.
-fn function_at<'m>(module: &'m Module<'_>, at: u32) -> Option<(usize, &'m Function)> {
+pub(crate) fn function_at<'m>(module: &'m Module<'_>, at: u32) -> Option<(usize, &'m Function)> {
     let before = module.functions.partition_point(|function| function.span.start <= at);
     let index = before.checked_sub(1)?;
     let function = module.functions.get(index)?;

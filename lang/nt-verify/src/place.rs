@@ -180,6 +180,15 @@ impl<'m, 's> Places<'m, 's> {
     }
 }
 
+/// Does a place stand between two items of the module, not in one and not in a comment?
+pub(crate) fn is_between_items(module: &Module<'_>, at: u32) -> bool {
+    let behind = module.items.partition_point(|item| item.span.end <= at);
+    let from = behind.checked_sub(1).and_then(|last| module.items.get(last)).map_or(0, |item| item.span.end);
+    let to = module.items.get(behind).map_or(module.text.len() as u32, |item| item.span.start);
+    let whole = |from: u32, to: u32| trivia(module.at(Span::new(from, to))) as u32 == to.saturating_sub(from);
+    from <= at && at <= to && whole(from, at) && whole(at, to)
+}
+
 /// How many `.loc` in a row are looked over; compilers write one or two.
 const NEAR: usize = 64;
 

@@ -3,8 +3,8 @@
 //! `V6` of a diagnostic is what `--explain V6` takes. A rule's paragraph says what it forbids, gives an example and
 //! says why the assembler is no help: most of the examples assemble in silence (tried with ptxas 13.0).
 
-/// One rule of the verifier. The numbers are those of the manual; the ones missing here speak of mechanisms that
-/// nothing emits yet (asynchronous operands, clones, pins) or of what only shows after assembly.
+/// One rule of the verifier. The numbers are those of the manual; the one missing here speaks of what only
+/// shows after assembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
     /// The woven text without its spans, edits undone, is the original.
@@ -35,6 +35,8 @@ pub enum Rule {
     V13,
     /// `.version` only rises, `.target` stays.
     V14,
+    /// A clone is its function, and gets what its claim says.
+    V15,
     /// A pinned variable is the original's, by its own pin.
     V16,
     /// What pruning drops is not missed.
@@ -43,7 +45,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them, in order.
-    pub const ALL: [Rule; 16] = [
+    pub const ALL: [Rule; 17] = [
         Rule::V1,
         Rule::V2,
         Rule::V3,
@@ -58,6 +60,7 @@ impl Rule {
         Rule::V12,
         Rule::V13,
         Rule::V14,
+        Rule::V15,
         Rule::V16,
         Rule::V17,
     ];
@@ -79,6 +82,7 @@ impl Rule {
             Rule::V12 => "V12",
             Rule::V13 => "V13",
             Rule::V14 => "V14",
+            Rule::V15 => "V15",
             Rule::V16 => "V16",
             Rule::V17 => "V17",
         }
@@ -105,6 +109,7 @@ impl Rule {
             Rule::V12 => "state is assigned first of all, and effects happen only when their site does",
             Rule::V13 => "a kernel gets exactly one parameter, the context, as its last",
             Rule::V14 => "`.version` is only raised, `.target` never touched",
+            Rule::V15 => "a clone is its function, and is called with what its claim says",
             Rule::V16 => "a pinned variable is reached by its own pin, everywhere, at the same offset",
             Rule::V17 => "a pruned text misses nothing that it names",
         }
@@ -202,9 +207,10 @@ impl Rule {
                  claim); records of maps are not added to, cells of tables not stored to. All in 64-bit arithmetic, aligned \
                  to the width. Of a stream, slots are stored like records, where a part of a slot may also be told by a masked \
                  number (`(rank & 3) × 4`); one comparison of `slot + n` speaks for the slots from `slot` on too, where `slot` \
-                 itself is below the capacity or the sum has 64 bits; `atom.global.add.u64` adds 1 to the cursor, at an address \
-                 that is the cursor's for every lane that comes there (plus 8 × the number of lower lanes of those, say, where \
-                 that was found 0); `red.global.add.u32` adds to `drops` + 4 × a warp that was found below `units`. Nothing else \
+                 itself is below the capacity or the sum has 64 bits; `atom.global.add.u64` adds 1 to one of the 64 words of the \
+                 cursor, at an address that is the cursor's plus 64 × a number that cannot be 64 or more, as its bits tell, for \
+                 every lane that comes there (plus 8 × the number of lower lanes of those, say, where that was found 0); \
+                 `red.global.add.u32` adds to `drops` + 4 × a warp that was found below `units`. Nothing else \
                  is written, in no other state space. Examples that assemble: the comparison left out, or made with the capacity \
                  of another map; two slots written where one was compared; a claim by all lanes, with their ranks in the \
                  address; `st.shared.u32`. Why: a record beyond its map is somebody else's memory."
@@ -235,6 +241,16 @@ impl Rule {
                 "V14: the header. `.version` may be raised by a declared edit of its number, never lowered; `.target` stays \
                  as it is. Examples: `.target sm_90a` made `sm_90` loses wgmma, `.version` lowered loses what the kernel \
                  uses. Why: raising the version alone changes no machine code (tried from 7.8 to 9.0); anything else may."
+            }
+            Rule::V15 => {
+                "V15: clones. A function that is probed stays as it is, for calls through pointers; what is woven is a copy \
+                 of it, `f__nt`, inserted between two items for each of its declarations. Without its spans, its name and its \
+                 one parameter more, a copy is its function byte for byte. A call of it is a direct call of the function, \
+                 redirected, with one argument more, which the span directly before it declares and fills on every way with \
+                 what the copy's claim says: words of the caller's own context that are called alike, of maps of the same shape, \
+                 and states by their names. Examples that assemble: a function that got a parameter in place, called through a \
+                 pointer; a call whose argument has base and capacity exchanged, or a word that nothing stored. Why: a copy \
+                 believes its claim as a kernel does, but only its callers can keep it."
             }
             Rule::V16 => {
                 "V16: pins. `pin.lut=1` of the claims says that word 1 of the module's `nt_pin` holds the address of \

@@ -27,6 +27,8 @@ pub(crate) enum Kind<'w> {
     Close,
     /// `.reg .b32 %nt_a, %nt_b<4>;`
     Declaration { bits: u32, names: Vec<Declared<'w>> },
+    /// `.param .align 8 .b8 nt_arg[24];`
+    Argument { name: &'w str, bytes: u32 },
     /// `$nt_L1:`
     Label(&'w str),
     /// `@%nt_p st.global.u32 [%nt_a], %nt_b;`
@@ -128,6 +130,9 @@ pub(crate) fn read(text: &str, at: u32) -> Result<Vec<Statement<'_>>, (Span, Str
             Kind::Declaration { .. } if depth == 0 && opened => {
                 return Err((token.span, "state declared behind the first `{` of its span".into()));
             }
+            Kind::Argument { .. } if depth > 0 || opened => {
+                return Err((token.span, "an argument declared behind the first `{` of its span".into()));
+            }
             _ => {}
         }
         statements.push(statement);
@@ -198,6 +203,11 @@ impl<'w> Reader<'_, 'w> {
                 to = self.sign(b';')?;
                 kind
             }
+            TokenKind::Dotted if token.text == ".param" => {
+                let kind = self.argument()?;
+                to = self.sign(b';')?;
+                kind
+            }
             TokenKind::Dotted => return Err((token.span, format!("directive `{}` in a span", token.text))),
             TokenKind::Name if self.sees(b':') => {
                 to = self.sign(b':')?;
@@ -253,6 +263,27 @@ impl<'w> Reader<'_, 'w> {
                 return Ok(Kind::Declaration { bits, names });
             }
         }
+    }
+
+    /// `.align 8 .b8 nt_arg[24]`
+    fn argument(&mut self) -> Read<Kind<'w>> {
+        for (kind, text) in
+            [(TokenKind::Dotted, ".align"), (TokenKind::Number, "8"), (TokenKind::Dotted, ".b8")]
+        {
+            let token = self.kind(kind, text)?;
+            if token.text != text {
+                return unexpected(token, &format!("`{text}`"));
+            }
+        }
+        let name = self.kind(TokenKind::Name, "the name of an argument")?;
+        self.sign(b'[')?;
+        let number = self.kind(TokenKind::Number, "how many bytes")?;
+        let plain = number.text.len() <= 5 && !number.text.starts_with('0');
+        let Some(bytes) = number.text.parse().ok().filter(|_| plain) else {
+            return unexpected(number, "a number of bytes");
+        };
+        self.sign(b']')?;
+        Ok(Kind::Argument { name: name.text, bytes })
     }
 
     fn instruction(&mut self, guard: Option<Guard<'w>>, opcode: Token<'w>) -> Read<Instruction<'w>> {

@@ -55,24 +55,79 @@ impl Undone {
     }
 }
 
-/// Compares the texts. `None` if they differ in more than spans and edits, which is then in the report.
-pub(crate) fn undo(original: &str, woven: &str, report: &mut Report) -> Option<Undone> {
+/// A copy of a function, as a whole inserted, which has marks of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clone<'w> {
+    /// The function's name.
+    pub(crate) of: &'w str,
+    /// Marks included, in the woven text.
+    pub(crate) whole: Span,
+    /// Between the marks, without blanks at its ends.
+    pub(crate) inner: Span,
+    /// Where it stands in the original.
+    pub(crate) at: u32,
+}
+
+/// Compares the texts. `None` if they differ in more than spans, edits and clones, which is then in the report.
+pub(crate) fn undo<'w>(
+    original: &str,
+    woven: &'w str,
+    report: &mut Report,
+) -> Option<(Undone, Vec<Clone<'w>>)> {
     if original.len() > LONGEST || woven.len() > LONGEST {
         report.add(Rule::V1, Span::at(0), "a text of more than 2 GiB");
         return None;
     }
     let (open, close) = (Finder::new("/*nt:"), Finder::new("/*}nt:"));
-    let (old, new) = (original.as_bytes(), woven.as_bytes());
-    if open.find(old).or_else(|| close.find(old)).is_some() {
+    if open.find(original.as_bytes()).or_else(|| close.find(original.as_bytes())).is_some() {
         // Where in the woven text that is cannot be said: the mark is part of both.
         report.add(Rule::V1, Span::at(0), "the original holds marks of weaving already");
         return None;
     }
+    let mut clones = Vec::new();
+    let (old, new) = (Span::from(0..original.len()), Span::from(0..woven.len()));
+    let inserted = match compare(original, old, woven, new, Some(&mut clones)) {
+        Ok(inserted) => inserted,
+        Err((span, message)) => {
+            report.add(Rule::V1, span, message);
+            return None;
+        }
+    };
+    Some((Undone { inserted }, clones))
+}
 
-    let mut undone = Undone::default();
-    let mut numbers = HashSet::new();
+/// The numbers of spans are unique. Those that were seen before are in `numbers`.
+pub(crate) fn unique<'w>(
+    woven: &'w str,
+    inserted: &[Inserted],
+    numbers: &mut HashSet<&'w str>,
+    report: &mut Report,
+) {
+    for span in inserted.iter().filter(|inserted| !inserted.is_edit) {
+        let mark = Span::new(span.whole.start, span.inner.start);
+        let number = mark.of(woven).trim_start_matches("/*nt:").split([' ', '{']).next().unwrap_or("");
+        if !numbers.insert(number) {
+            report.add(Rule::V1, mark, format!("a second span `{number}`"));
+        }
+    }
+}
+
+/// Holds a part of the woven text against a part of the original; or where they differ in more than spans, edits and,
+/// where they may be, clones.
+pub(crate) fn compare<'w>(
+    original: &str,
+    old_part: Span,
+    woven: &'w str,
+    new_part: Span,
+    mut clones: Option<&mut Vec<Clone<'w>>>,
+) -> Result<Vec<Inserted>, (Span, String)> {
+    let (open, close) = (Finder::new("/*nt:"), Finder::new("/*}nt:"));
+    let (end, old_end) = (new_part.end as usize, old_part.end as usize);
+    let (old, new) = (&original.as_bytes()[..old_end], &woven.as_bytes()[..end]);
+    let fail = |span: std::ops::Range<usize>, message: &str| Err((Span::from(span), message.to_owned()));
+    let mut inserted: Vec<Inserted> = Vec::new();
     // How far both texts are read.
-    let (mut at, mut old_at) = (0, 0);
+    let (mut at, mut old_at) = (new_part.start as usize, old_part.start as usize);
     loop {
         let mark = open.find(&new[at..]).map(|found| at + found);
         let plain = at..mark.unwrap_or(new.len());
@@ -81,74 +136,72 @@ pub(crate) fn undo(original: &str, woven: &str, report: &mut Report) -> Option<U
         if !rest.starts_with(&new[plain.clone()]) {
             let differs = at + same.count();
             let message = "the text differs from the original here, outside of spans and edits";
-            report.add(Rule::V1, Span::from(differs..(differs + 1).min(new.len())), message);
-            return None;
+            return fail(differs..(differs + 1).min(new.len()), message);
         }
         old_at += plain.len();
         let Some(mark) = mark else { break };
 
-        let opened = match Opening::read(woven, mark) {
-            Ok(opened) => opened,
-            Err(message) => {
-                report.add(Rule::V1, Span::from(mark..mark + "/*nt:".len()), message);
-                return None;
-            }
-        };
-        let Some(end) = close.find(&new[opened.end..]).map(|found| opened.end + found) else {
-            report.add(Rule::V1, Span::from(mark..opened.end), "this mark is never closed");
-            return None;
-        };
+        let opened = Opening::read(&woven[..end], mark)
+            .map_err(|message| (Span::from(mark..mark + "/*nt:".len()), message.to_owned()))?;
+        // A clone has marks of its own.
+        let is_clone = opened.clone_of.is_some();
         let closing = format!("/*}}nt:{}*/", opened.name);
-        if !new[end..].starts_with(closing.as_bytes()) {
-            report.add(Rule::V1, Span::from(end..end + "/*}nt:".len()), format!("expected `{closing}` here"));
-            return None;
+        let closed = match is_clone {
+            true => memchr::memmem::find(&new[opened.end..], closing.as_bytes()),
+            false => close.find(&new[opened.end..]),
+        };
+        let Some(close_at) = closed.map(|found| opened.end + found) else {
+            return fail(mark..opened.end, "this mark is never closed");
+        };
+        if !new[close_at..].starts_with(closing.as_bytes()) {
+            return fail(close_at..close_at + "/*}nt:".len(), &format!("expected `{closing}` here"));
         }
         let is_edit = opened.replaced.is_some();
-        if !is_edit {
-            if let Some(inner) = open.find(&new[opened.end..end]) {
-                let inner = opened.end + inner;
-                report.add(Rule::V1, Span::from(inner..inner + "/*nt:".len()), "a mark within a span");
-                return None;
-            }
-            if !numbers.insert(opened.name) {
-                report.add(
-                    Rule::V1,
-                    Span::from(mark..opened.end),
-                    format!("a second span `{}`", opened.name),
-                );
-            }
+        if !is_edit
+            && !is_clone
+            && let Some(inner) = open.find(&new[opened.end..close_at])
+        {
+            let inner = opened.end + inner;
+            return fail(inner..inner + "/*nt:".len(), "a mark within a span");
+        }
+        let whole = Span::from(mark..close_at + closing.len());
+        at = close_at + closing.len();
+        if let Some(of) = opened.clone_of {
+            let Some(clones) = &mut clones else { return fail(mark..opened.end, "a clone within a clone") };
+            let text = &woven[opened.end..close_at];
+            let from = opened.end + text.len() - text.trim_start().len();
+            let inner = Span::from(from..from + text.trim().len());
+            clones.push(Clone { of, whole, inner, at: Span::from(old_at..old_at).start });
+            continue;
         }
         let replaced = opened.replaced.unwrap_or_default();
         if !old[old_at..].starts_with(&replaced) {
             let message = "the bytes that this edit replaced are not those of the original";
-            report.add(Rule::V1, Span::from(mark..opened.end), message);
-            return None;
+            return fail(mark..opened.end, message);
         }
-        let whole_end = end + closing.len();
-        undone.inserted.push(Inserted {
-            whole: Span::from(mark..whole_end),
-            inner: Span::from(opened.end..end),
+        inserted.push(Inserted {
+            whole,
+            inner: Span::from(opened.end..close_at),
             old: Span::from(old_at..old_at + replaced.len()),
             is_edit,
             is_after: opened.is_after,
         });
         old_at += replaced.len();
-        at = whole_end;
     }
     if old_at != old.len() {
-        report.add(Rule::V1, Span::from(new.len()..new.len()), "the original goes on here");
-        return None;
+        return fail(new.len()..new.len(), "the original goes on here");
     }
-    Some(undone)
+    Ok(inserted)
 }
-
-/// `/*nt:12{*/`, `/*nt:12 after{*/` or `/*nt:edit 382e30{*/`
+/// `/*nt:12{*/`, `/*nt:12 after{*/`, `/*nt:edit 382e30{*/` or `/*nt:clone f{*/`
 struct Opening<'w> {
-    /// `12` or `edit`
+    /// `12`, `edit` or `clone`
     name: &'w str,
     /// Of an edit, the bytes that it replaced.
     replaced: Option<Vec<u8>>,
     is_after: bool,
+    /// The name of a function.
+    clone_of: Option<&'w str>,
     /// Behind the mark.
     end: usize,
 }
@@ -163,14 +216,24 @@ impl<'w> Opening<'w> {
         let end = mark + "/*nt:".len() + brace + "{*/".len();
         if let Some(digits) = name.strip_prefix("edit ") {
             let replaced = unhex(digits).ok_or("the replaced bytes of an edit are not written in hex")?;
-            return Ok(Opening { name: "edit", replaced: Some(replaced), is_after: false, end });
+            return Ok(Opening {
+                name: "edit",
+                replaced: Some(replaced),
+                is_after: false,
+                clone_of: None,
+                end,
+            });
+        }
+        if let Some(function) = name.strip_prefix("clone ") {
+            let clone_of = Some(function);
+            return Ok(Opening { name: "clone", replaced: None, is_after: false, clone_of, end });
         }
         let (name, is_after) = name.strip_suffix(" after").map_or((name, false), |name| (name, true));
         let plain = name.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() && name.len() <= 9;
         if !plain || (name.starts_with('0') && name != "0") {
             return Err("the number of a span is no number");
         }
-        Ok(Opening { name, replaced: None, is_after, end })
+        Ok(Opening { name, replaced: None, is_after, clone_of: None, end })
     }
 }
 
@@ -193,7 +256,10 @@ mod tests {
 
     fn check(original: &str, woven: &str, expected: Result<&[(&str, u32)], &str>) {
         let mut report = Report::default();
-        let undone = undo(original, woven, &mut report);
+        let undone = undo(original, woven, &mut report).map(|(undone, _)| undone);
+        if let Some(undone) = &undone {
+            unique(woven, &undone.inserted, &mut HashSet::new(), &mut report);
+        }
         match expected {
             Ok(parts) => {
                 assert!(report.is_accepted(), "{report:?}");
@@ -251,9 +317,22 @@ mod tests {
     }
 
     #[test]
+    fn clones_are_no_part_of_the_text_around() {
+        let mut report = Report::default();
+        let woven = "a /*nt:clone f{*/ f/*nt:0{*/x/*}nt:0*/g /*}nt:clone*/b";
+        let (undone, clones) = undo("a b", woven, &mut report).expect("is undone");
+        assert!(undone.inserted.is_empty());
+        let [clone] = clones.as_slice() else { panic!("{clones:?}") };
+        assert_eq!((clone.of, clone.inner.of(woven), clone.at), ("f", "f/*nt:0{*/x/*}nt:0*/g", 2));
+        let inner = compare("a fg b", Span::new(2, 4), woven, clone.inner, None).expect("is undone");
+        assert_eq!((inner[0].inner.of(woven), inner[0].old), ("x", Span::at(3)));
+        check("a", "a/*nt:clone f{*/x/*}nt:0*/", Err("this mark is never closed"));
+    }
+
+    #[test]
     fn places_of_the_original_in_the_woven_text() {
         let mut report = Report::default();
-        let undone = undo("abc", "a/*nt:0{*/x/*}nt:0*/b/*nt:edit 63{*/CC/*}nt:edit*/", &mut report)
+        let (undone, _) = undo("abc", "a/*nt:0{*/x/*}nt:0*/b/*nt:edit 63{*/CC/*}nt:edit*/", &mut report)
             .expect("is undone");
         assert_eq!((undone.woven_at(0), undone.woven_at(1)), (0, 20));
         assert_eq!(undone.woven_at(2), 21, "the first byte of an edit is where the edit begins");

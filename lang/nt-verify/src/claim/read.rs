@@ -79,6 +79,7 @@ struct Reader<'c> {
     parts: Vec<Parts<'c>>,
     singles: Vec<Field>,
     pins: Vec<Pin>,
+    states: Vec<String>,
     pinned: HashSet<&'c str>,
     numbers: HashSet<u32>,
 }
@@ -162,6 +163,18 @@ impl<'c> Reader<'c> {
         let kind = match name.split_once('.') {
             None if name == "zero" => FieldKind::Zero,
             None if name == "launch" => FieldKind::Launch,
+            Some(("state", state)) => {
+                if !is_map(state) || state.starts_with('@') || self.states.len() == MOST {
+                    return Err(format!("`{state}` is no name of a state"));
+                }
+                let index = self.states.len() as u32;
+                if self.states.iter().any(|known| known == state) {
+                    return Err(format!("`{name}` is claimed twice"));
+                }
+                self.states.push(state.to_owned());
+                self.singles.push(Field { kind: FieldKind::State(index), offset, size });
+                return aligned;
+            }
             Some((word, map)) => {
                 let known = Word::ALL.iter().position(|(known, _)| *known == word).ok_or_else(no_field)?;
                 let slot = self.part(map)?.words.get_mut(known).ok_or_else(no_field)?;
@@ -218,7 +231,8 @@ impl<'c> Reader<'c> {
             return Err("the claim has no field".into());
         }
         self.pins.sort_unstable();
-        Ok(Claim { prefix, fields, maps, pins: self.pins, size: end.next_multiple_of(8) })
+        let (pins, states) = (self.pins, self.states);
+        Ok(Claim { prefix, fields, maps, pins, states, size: end.next_multiple_of(8) })
     }
 }
 

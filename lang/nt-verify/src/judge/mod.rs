@@ -13,6 +13,7 @@
 //! Branches go forward only, so one pass in text order sees every way before the place where it comes in; what is
 //! known there is what is known on all of them. What cannot be proved is a violation.
 
+mod give;
 mod memory;
 mod names;
 mod number;
@@ -28,6 +29,7 @@ use crate::program::{Refused, Source};
 use crate::span::{Instruction, Kind, Operand, Shape, Statement};
 use crate::value::{Content, Fact, Facts, Known, Linear, Predicate};
 use crate::{Report, Rule};
+pub(crate) use give::{Argument, Given};
 use nt_diag::Span;
 use number::About;
 use std::collections::BTreeMap;
@@ -63,6 +65,13 @@ pub(crate) struct Site<'a, 'w> {
 
 /// The state registers of a kernel by name, and their bits.
 pub(crate) type State<'w> = BTreeMap<&'w str, u32>;
+
+/// What a span declares outside of its braces.
+#[derive(Debug, Default)]
+pub(crate) struct Outer<'w> {
+    pub(crate) registers: Vec<Carried<'w>>,
+    pub(crate) arguments: Vec<Argument<'w>>,
+}
 
 /// A register that a span declares outside of its braces, for an edit of the instruction behind it (V16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +113,7 @@ pub(crate) fn judge<'w>(
     site: &Site<'_, 'w>,
     state: &mut State<'w>,
     report: &mut Report,
-) -> Vec<Carried<'w>> {
+) -> Outer<'w> {
     let mut judge = Judge {
         site,
         report,
@@ -119,15 +128,17 @@ pub(crate) fn judge<'w>(
         unknowns: Vec::new(),
         // Fact 0 is the guard of the site.
         facts: 1,
+        words: Table::default(),
+        arguments: Vec::new(),
         stretch: 0,
     };
     for (&name, &bits) in state.iter() {
         let content = Content::Assigned(judge.fresh(bits));
-        judge.register(name, Register { bits, is_state: true }, content);
+        judge.register(name, Register { bits, state: Some(name) }, content);
     }
     for saved in site.saved {
         let content = judge.restored(saved.when, saved.bits);
-        judge.register(saved.name, Register { bits: saved.bits, is_state: false }, content);
+        judge.register(saved.name, Register { bits: saved.bits, state: None }, content);
     }
     judge.find_labels(statements);
     let mut scope = 0;
@@ -163,6 +174,7 @@ pub(crate) fn judge<'w>(
                     }
                 }
             }
+            Kind::Argument { name, bytes } => judge.declare_argument(name, *bytes, statement.span),
             Kind::Label(name) => judge.arrive(name),
             Kind::Instruction(instruction) => judge.instruction(index, statement.span, instruction),
         }
@@ -192,14 +204,15 @@ pub(crate) fn judge<'w>(
     if judge.now.is_none() {
         judge.add(Rule::V5, end, "the end of the span is never reached");
     }
-    carried
+    Outer { registers: carried, arguments: judge.arguments }
 }
 
 /// A register of the span, or state.
 #[derive(Debug, Clone, Copy)]
-struct Register {
+struct Register<'w> {
     bits: u32,
-    is_state: bool,
+    /// Of state, its name.
+    state: Option<&'w str>,
 }
 
 /// An open `{`.
@@ -230,7 +243,7 @@ struct Judge<'a, 'w> {
     report: &'a mut Report,
     /// The name of the context parameter.
     context: String,
-    registers: Vec<Register>,
+    registers: Vec<Register<'w>>,
     visible: Table<&'w str, Visible>,
     /// Where each label stands: index of its statement and number of its scope.
     labels: Table<&'w str, (usize, u32)>,
@@ -244,6 +257,10 @@ struct Judge<'a, 'w> {
     /// What is known of each unknown, by its number.
     unknowns: Vec<About>,
     facts: u32,
+    /// The words of the context that mean nothing to addresses, as far as they were read: the same value each time.
+    words: Table<(u32, u32), Known>,
+    /// What the span declares for a call.
+    arguments: Vec<Argument<'w>>,
     /// Counts what may part the lanes: labels and branches. Of an effect under a guard ptxas makes a branch too, but brings
     /// the lanes together behind it (BSSY, BSYNC), and the operation waits for those of its mask (WARPSYNC): read in
     /// what it makes of `@%p atom …; shfl.sync …`.
@@ -431,6 +448,7 @@ impl<'w> Judge<'_, 'w> {
                 }
             }
             (Act::Store | Act::Reduce, _) => self.effect_on_memory(form, instruction, None, &during),
+            (Act::Give, values) => self.give(form, instruction, values.as_deref(), &during),
             (Act::Claim, Some(values)) => {
                 let amount = values.first().map(|value| self.linear(value));
                 self.effect_on_memory(form, instruction, amount, &during);
@@ -478,7 +496,7 @@ fn fits(form: &Form, operands: &[Operand<'_>]) -> bool {
         && form.slots.iter().zip(operands).all(|(slot, operand)| match (slot, &operand.shape) {
             (Slot::To(_) | Slot::ToPredicates | Slot::Target | Slot::FromPredicate, Shape::Name(_))
             | (Slot::FromPredicate, Shape::Not(_))
-            | (Slot::Context | Slot::Pin | Slot::Global, Shape::Address { .. }) => true,
+            | (Slot::Context | Slot::Pin | Slot::Global | Slot::Argument, Shape::Address { .. }) => true,
             (Slot::ToPredicates, Shape::Pair(first, second)) => written(first) && written(second),
             (Slot::ToBoth(_), Shape::Vector(parts)) => {
                 parts.len() == 2 && parts.iter().all(|part| matches!(part.shape, Shape::Name(_)))

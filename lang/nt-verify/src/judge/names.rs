@@ -37,7 +37,7 @@ impl<'w> Judge<'_, 'w> {
                         self.add(Rule::V4, statement.span, format!("label `{name}` twice in one span"));
                     }
                 }
-                Kind::Declaration { .. } | Kind::Instruction(_) => {}
+                Kind::Declaration { .. } | Kind::Argument { .. } | Kind::Instruction(_) => {}
             }
         }
     }
@@ -48,7 +48,7 @@ impl<'w> Judge<'_, 'w> {
         self.add(Rule::V4, span, message);
     }
 
-    pub(super) fn register(&mut self, name: &'w str, register: Register, content: Content) -> usize {
+    pub(super) fn register(&mut self, name: &'w str, register: Register<'w>, content: Content) -> usize {
         let index = self.registers.len();
         self.registers.push(register);
         self.visible.insert(name, Visible { register: index, count: None });
@@ -90,7 +90,7 @@ impl<'w> Judge<'_, 'w> {
         }
         let first = self.registers.len();
         for _ in 0..more {
-            self.register(name, Register { bits, is_state }, Content::Unassigned);
+            self.register(name, Register { bits, state: is_state.then_some(name) }, Content::Unassigned);
         }
         self.visible.insert(name, Visible { register: first, count });
         if let Some(scope) = self.scopes.last_mut() {

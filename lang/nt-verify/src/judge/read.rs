@@ -33,7 +33,12 @@ impl<'w> Judge<'_, 'w> {
                 Slot::Context => self.context(operand, form.last),
                 Slot::Pin => self.pin(operand),
                 Slot::Mask => self.mask(operand, during),
-                Slot::Global | Slot::Target | Slot::To(_) | Slot::ToPredicates | Slot::ToBoth(_) => continue,
+                Slot::Global
+                | Slot::Argument
+                | Slot::Target
+                | Slot::To(_)
+                | Slot::ToPredicates
+                | Slot::ToBoth(_) => continue,
             };
             match value {
                 Some(value) => values.push(value),
@@ -186,9 +191,11 @@ impl<'w> Judge<'_, 'w> {
         // The low half of a number is a number; that of an address is nothing.
         let fits = |field: &Field| match field.kind {
             FieldKind::Base(_) | FieldKind::Cursor(_) | FieldKind::Drops(_) => width == field.size,
-            FieldKind::Zero | FieldKind::Launch | FieldKind::Cap(_) | FieldKind::Units(_) => {
-                width == field.size || width == 4
-            }
+            FieldKind::Zero
+            | FieldKind::Launch
+            | FieldKind::Cap(_)
+            | FieldKind::Units(_)
+            | FieldKind::State(_) => width == field.size || width == 4,
         };
         let Some(field) = field.filter(fits) else {
             let end = offset + i64::from(width);
@@ -204,7 +211,14 @@ impl<'w> Judge<'_, 'w> {
             (FieldKind::Cap(map), 64) => Known::Word(Linear::unknown(Unknown::Room(Room::Cap(map)))),
             (FieldKind::Cap(map), 32) => Known::Half(Linear::unknown(Unknown::Low(Room::Cap(map)))),
             (FieldKind::Units(map), 32) => Known::Half(Linear::unknown(Unknown::Low(Room::Units(map)))),
-            _ => self.fresh(bits),
+            _ => match self.words.get(&(field.offset, bits)) {
+                Some(known) => known.clone(),
+                None => {
+                    let known = self.fresh(bits);
+                    self.words.insert((field.offset, bits), known.clone());
+                    known
+                }
+            },
         })
     }
 

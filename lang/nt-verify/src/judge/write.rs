@@ -60,7 +60,7 @@ impl<'w> Judge<'_, 'w> {
             let message = format!("`{name}` has {} bits where {bits} are written", register.bits);
             return self.add(Rule::V7, operand.span, message);
         }
-        if register.is_state {
+        if register.state.is_some() {
             self.effect(operand.span, during);
         }
         let old = self.now.as_ref().and_then(|here| here.contents.get(index)).cloned();

@@ -205,7 +205,8 @@ pub(crate) const CLASSES: &[Class] = &[
                 let read = instructions(&pair.woven)
                     .into_iter()
                     .any(|range| pair.woven[range].contains(&format!(" {name}")));
-                if read {
+                // Of a clone's the kernel's names are none.
+                if read && !pair.woven.contains("/*nt:clone") {
                     let more = |text: &str| {
                         let entry = text.find(".entry").unwrap();
                         let body = ["{\n", "{ .reg"].iter().filter_map(|open| text[entry..].find(open)).min();
@@ -284,7 +285,7 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "base and capacity exchanged",
-        rules: &[Rule::V11],
+        rules: &[Rule::V9, Rule::V11, Rule::V15],
         mutate: |pair| {
             let fields =
                 [("[nt_ctx+8]", "[nt_ctx+16]"), ("[nt_ctx]", "[nt_ctx+8]"), ("[nt1_ctx]", "[nt1_ctx+8]")];
@@ -339,7 +340,7 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a store beyond its record, or askew in it",
-        rules: &[Rule::V11],
+        rules: &[Rule::V11, Rule::V15],
         mutate: |pair| {
             let stores = |change: fn(&str) -> String| {
                 each_instruction(pair, |text| {

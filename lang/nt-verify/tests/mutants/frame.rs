@@ -24,7 +24,7 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a mark is gone, or another",
-        rules: &[Rule::V1],
+        rules: &[Rule::V1, Rule::V15],
         mutate: |pair| {
             let mut mutants = Vec::new();
             for (old, new) in
@@ -179,7 +179,7 @@ pub(crate) const CLASSES: &[Class] = &[
     // V13
     Class {
         name: "the context parameter or the pins are not as claimed",
-        rules: &[Rule::V13, Rule::V16],
+        rules: &[Rule::V13, Rule::V15, Rule::V16],
         mutate: |pair| {
             let changes = [
                 ("_ctx[", "_ctx[1"),
@@ -201,7 +201,7 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a declaration or definition of the kernel lacks the parameter",
-        rules: &[Rule::V13, Rule::V2, Rule::V16],
+        rules: &[Rule::V13, Rule::V2, Rule::V15, Rule::V16],
         mutate: |pair| {
             let all = marks(&pair.woven).into_iter().filter(|mark| mark.name == "edit ");
             all.map(|mark| {
@@ -216,7 +216,7 @@ pub(crate) const CLASSES: &[Class] = &[
         name: "the kernel's symbol is an operand",
         rules: &[Rule::V13],
         mutate: |pair| {
-            let name = ["scale", "spin", "a", "gather", "use", "walk", "k", "chase", "permute"]
+            let name = ["scale", "spin", "a", "gather", "use", "walk", "k", "chase", "permute", "calls"]
                 .into_iter()
                 .find(|name| {
                     [".entry ", ".visible .entry "].iter().any(|word| {

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
 
+mod clones;
 mod code;
 mod counters;
 mod frame;
@@ -24,6 +25,7 @@ fn classes() -> impl Iterator<Item = &'static Class> {
         .chain(counters::CLASSES)
         .chain(streams::CLASSES)
         .chain(times::CLASSES)
+        .chain(clones::CLASSES)
 }
 
 #[test]

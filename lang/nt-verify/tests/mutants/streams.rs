@@ -135,6 +135,21 @@ pub(crate) const CLASSES: &[Class] = &[
                     ("%nt_f, [%nt_a]", "%nt_f, [%nt_a+-8]"),
                     ("%nt_b, [nt_ctx+24]", "%nt_b, [nt_ctx+32]"),
                     ("%nt_b, [nt_ctx+24]", "%nt_b, [nt_ctx+8]"),
+                    // Beyond the last word, and between words.
+                    ("and.b32 %nt_x, %nt_x, 63;", "and.b32 %nt_x, %nt_x, 64;"),
+                    ("and.b32 %nt_x, %nt_x, 63;", "and.b32 %nt_x, %nt_x, 127;"),
+                    ("and.b32 %nt_x, %nt_x, 63;", "or.b32 %nt_x, %nt_x, 63;"),
+                    ("and.b32 %nt_x, %nt_x, 63;", ""),
+                    ("%nt_x, 64, %nt_b", "%nt_x, 65, %nt_b"),
+                    ("%nt_x, 64, %nt_b", "%nt_x, 128, %nt_b"),
+                    ("%nt_x, 64, %nt_b", "%nt_x, 32, %nt_b"),
+                    ("%nt_x, 64, %nt_b", "%nt_x, -64, %nt_b"),
+                    ("shr.u32 %nt_w, %nt_w, 26;", "shr.u32 %nt_w, %nt_w, 25;"),
+                    ("shr.u32 %nt_w, %nt_w, 26;", "shr.s32 %nt_w, %nt_w, 26;"),
+                    ("shr.u32 %nt_w, %nt_w, 26;", ""),
+                    ("shl.b32 %nt_w, %nt_w, 6;", "shl.b32 %nt_w, %nt_w, 7;"),
+                    ("shl.b32 %nt_w, %nt_w, 6;", "shl.b32 %nt_w, %nt_w, 5;"),
+                    ("shl.b32 %nt_w, %nt_w, 6;", ""),
                 ],
             );
             for amount in ["2", "0", "-1", "%nt_b"] {

@@ -71,8 +71,27 @@ pub(crate) fn marks(woven: &str) -> Vec<Mark<'_>> {
     marks
 }
 
+/// The same, where a clone is the spans and edits in it.
+pub(crate) fn all_marks(woven: &str) -> Vec<Mark<'_>> {
+    let mut all = Vec::new();
+    for mark in marks(woven) {
+        if !mark.name.starts_with("clone") {
+            all.push(mark);
+            continue;
+        }
+        let from = mark.inner.start;
+        all.extend(marks(&woven[mark.inner]).into_iter().map(|inner| Mark {
+            start: inner.start + from,
+            inner: inner.inner.start + from..inner.inner.end + from,
+            end: inner.end + from,
+            ..inner
+        }));
+    }
+    all
+}
+
 pub(crate) fn spans(woven: &str) -> Vec<Mark<'_>> {
-    marks(woven).into_iter().filter(|mark| !mark.name.starts_with("edit")).collect()
+    all_marks(woven).into_iter().filter(|mark| !mark.name.starts_with("edit")).collect()
 }
 
 /// The instructions of all spans: their ranges from the first byte to the `;`.
@@ -120,7 +139,7 @@ pub(crate) fn each_instruction(pair: &Pair, change: impl Fn(&str) -> Option<Stri
 
 /// Mutants by one replacement at each place where `old` stands within a span, or within an edit.
 pub(crate) fn each_place(pair: &Pair, in_edits: bool, old: &str, new: &str) -> Vec<Pair> {
-    let all = marks(&pair.woven).into_iter().filter(|mark| mark.name.starts_with("edit") == in_edits);
+    let all = all_marks(&pair.woven).into_iter().filter(|mark| mark.name.starts_with("edit") == in_edits);
     let places = all.flat_map(|mark| {
         let inner = &pair.woven[mark.inner.clone()];
         inner.match_indices(old).map(move |(at, _)| mark.inner.start + at).collect::<Vec<_>>()

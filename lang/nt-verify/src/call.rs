@@ -1,0 +1,190 @@
+//! V15: calls of clones are direct calls of their functions, redirected, and give what the clones' claims say.
+//!
+//! ```text
+//! /*nt:9{*/.param .align 8 .b8 nt_arg9[16]; { … st.param.b64 [nt_arg9], %nt_a; … }/*}nt:9*/
+//! call.uni (retval0), /*nt:edit 66{*/f__nt/*}nt:edit*/, (param0/*nt:edit {*/, nt_arg9/*}nt:edit*/);
+//! ```
+
+use crate::claim::{Claim, FieldKind};
+use crate::clone::Cloned;
+use crate::flow::opcode;
+use crate::judge::{Argument, Given};
+use crate::pin::function_at;
+use crate::program::Program;
+use crate::undo::Inserted;
+use crate::{Report, Rule};
+use nt_diag::Span;
+use nt_ptx::TokenKind;
+use nt_ptx::syntax::{Instruction, Kind};
+use std::collections::BTreeMap;
+
+/// What spans declare for the calls behind them, by the index of the call in [`nt_ptx::syntax::Module::statements`].
+pub(crate) type Arguments<'w> = BTreeMap<u32, Vec<Argument<'w>>>;
+
+/// Checks the edits that are of calls, and gives the others.
+pub(crate) fn edits(
+    program: &Program<'_, '_>,
+    woven: &str,
+    edits: &[Inserted],
+    clones: &[Cloned],
+    mut arguments: Arguments<'_>,
+    report: &mut Report,
+) -> Vec<Inserted> {
+    let module = program.module;
+    let mut others = Vec::new();
+    // The edits of each call.
+    let mut calls: BTreeMap<u32, Vec<Inserted>> = BTreeMap::new();
+    for edit in edits {
+        let place = function_at(module, edit.old.start).and_then(|(_, function)| {
+            let all = module.body(function);
+            let place = all.partition_point(|statement| statement.span.end <= edit.old.start);
+            let Kind::Instruction(instruction) = all.get(place)?.kind else { return None };
+            let is_call = opcode(module, &instruction).split('.').next() == Some("call");
+            let first = function.body.as_ref()?.statements.start;
+            is_call.then(|| first + u32::try_from(place).unwrap_or(u32::MAX - first))
+        });
+        match place {
+            Some(place) => calls.entry(place).or_default().push(*edit),
+            None => others.push(*edit),
+        }
+    }
+    for (place, edits) in calls {
+        let given = arguments.remove(&place).unwrap_or_default();
+        let all =
+            Span::new(edits.first().map_or(0, |e| e.whole.start), edits.last().map_or(0, |e| e.whole.end));
+        if let Err(message) = call(program, woven, place, &edits, clones, &given) {
+            report.add(Rule::V15, all, message);
+        }
+    }
+    for argument in arguments.into_values().flatten() {
+        let message = format!("`{}` is given to no call behind its span", argument.name);
+        report.add(Rule::V15, argument.span, message);
+    }
+    others
+}
+
+/// One call: its name and its list are edited, and the list's new argument is as the clone claims.
+fn call(
+    program: &Program<'_, '_>,
+    woven: &str,
+    place: u32,
+    edits: &[Inserted],
+    clones: &[Cloned],
+    given: &[Argument<'_>],
+) -> Result<(), String> {
+    let module = program.module;
+    let statement = module.statements.get(place as usize);
+    let Some((at, Kind::Instruction(instruction))) = statement.map(|s| (s.span.start, s.kind)) else {
+        return Err("this is no call".into());
+    };
+    let parts = Parts::read(program, &instruction).ok_or("the operands of this call are not understood")?;
+    let name = module.at(parts.callee);
+    let is_hidden = function_at(module, at)
+        .is_some_and(|(function, _)| program.info().declared_at(function, at, name).is_some());
+    let clone = clones.iter().find(|clone| {
+        module.functions.get(clone.function).is_some_and(|function| module.at(function.name) == name)
+    });
+    let Some(clone) = clone.filter(|_| !is_hidden) else {
+        return Err(format!("`{name}` is no function here that has a clone"));
+    };
+    let [callee, list] = edits else {
+        return Err("a call of a clone has two edits: its name, and the argument behind the others".into());
+    };
+    if callee.old != parts.callee || callee.inner.of(woven) != clone.name {
+        return Err(format!("the call of `{name}` is not redirected to `{}`", clone.name));
+    }
+    let new = list.inner.of(woven);
+    let argument = match parts.list {
+        _ if !list.old.is_empty() || list.old.start < parts.from || parts.to < list.old.start => None,
+        None => new.strip_prefix(", (").and_then(|rest| rest.strip_suffix(')')),
+        Some(true) => Some(new),
+        Some(false) => new.strip_prefix(", "),
+    };
+    let argument = argument.ok_or("the argument of a clone is not the last of the call's list")?;
+    let Some(given) = given.iter().find(|given| given.name == argument) else {
+        return Err(format!("no span directly before this call declares `{argument}` for it"));
+    };
+    gives(&clone.claim, given)
+}
+
+/// Has an argument all words of a claim, and nothing else?
+fn gives(claim: &Claim, argument: &Argument<'_>) -> Result<(), String> {
+    let name = argument.name;
+    if argument.bytes != claim.size {
+        return Err(format!("`{name}` has {} bytes, and the clone's claim {}", argument.bytes, claim.size));
+    }
+    for field in &claim.fields {
+        let given =
+            argument.given.iter().find(|(offset, bytes, _)| (*offset, *bytes) == (field.offset, field.size));
+        let of_map = |map: u32, kind: FieldKind| match (given, claim.maps.get(map as usize)) {
+            (Some((_, _, Given::OfMap(given, word))), Some(map)) => given == map && *word == kind,
+            _ => false,
+        };
+        let is_it = match field.kind {
+            FieldKind::Base(map) => of_map(map, FieldKind::Base(0)),
+            FieldKind::Cap(map) => of_map(map, FieldKind::Cap(0)),
+            FieldKind::Units(map) => of_map(map, FieldKind::Units(0)),
+            FieldKind::Cursor(map) => of_map(map, FieldKind::Cursor(0)),
+            FieldKind::Drops(map) => of_map(map, FieldKind::Drops(0)),
+            FieldKind::State(state) => match (given, claim.states.get(state as usize)) {
+                (Some((_, _, Given::States(states))), Some(state)) => states.contains(state),
+                _ => false,
+            },
+            kind @ (FieldKind::Zero | FieldKind::Launch) => {
+                given.is_some_and(|(_, _, given)| *given == Given::Word(kind))
+            }
+        };
+        if !is_it {
+            let end = field.offset + field.size;
+            return Err(format!(
+                "bytes {} to {end} of `{name}` are not what the clone's claim says",
+                field.offset
+            ));
+        }
+    }
+    match argument.given.len() == claim.fields.len() {
+        true => Ok(()),
+        false => Err(format!("`{name}` holds more than the clone's claim has")),
+    }
+}
+
+/// The operands of a direct call.
+struct Parts {
+    callee: Span,
+    /// Is there a list of arguments, and if so, is it empty?
+    list: Option<bool>,
+    /// Where one more argument, or a list, may stand: from here to there.
+    from: u32,
+    to: u32,
+}
+
+impl Parts {
+    /// `(ret), f, (a, b)`, `f, (a)`, `(ret), f`, `f`
+    fn read(program: &Program<'_, '_>, instruction: &Instruction) -> Option<Parts> {
+        let all: Vec<(TokenKind, Span)> = program.module.code(instruction.operands).collect();
+        let mut rest = all.as_slice();
+        if let [(TokenKind::OpenParen, _), ..] = rest {
+            let close = rest.iter().position(|(kind, _)| *kind == TokenKind::CloseParen)?;
+            let [(TokenKind::Comma, _), behind @ ..] = rest.get(close + 1..)? else { return None };
+            rest = behind;
+        }
+        let [(TokenKind::Name, callee), rest @ ..] = rest else { return None };
+        let callee = *callee;
+        match rest {
+            [] => Some(Parts { callee, list: None, from: callee.end, to: callee.end }),
+            [
+                (TokenKind::Comma, _),
+                (TokenKind::OpenParen, open),
+                inner @ ..,
+                (TokenKind::CloseParen, close),
+            ] => {
+                let plain = inner
+                    .iter()
+                    .all(|(kind, _)| !matches!(kind, TokenKind::OpenParen | TokenKind::CloseParen));
+                let from = inner.last().map_or(open.end, |(_, last)| last.end);
+                plain.then_some(Parts { callee, list: Some(inner.is_empty()), from, to: close.start })
+            }
+            _ => None,
+        }
+    }
+}
