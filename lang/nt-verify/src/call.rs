@@ -21,12 +21,15 @@ use std::collections::BTreeMap;
 /// What spans declare for the calls behind them, by the index of the call in [`nt_ptx::syntax::Module::statements`].
 pub(crate) type Arguments<'w> = BTreeMap<u32, Vec<Argument<'w>>>;
 
+/// A clone of each function that has any, by the function's name.
+pub(crate) type Called<'c> = BTreeMap<&'c str, &'c Cloned>;
+
 /// Checks the edits that are of calls, and gives the others.
 pub(crate) fn edits(
     program: &Program<'_, '_>,
     woven: &str,
     edits: &[Inserted],
-    clones: &[Cloned],
+    clones: &Called<'_>,
     mut arguments: Arguments<'_>,
     report: &mut Report,
 ) -> Vec<Inserted> {
@@ -69,7 +72,7 @@ fn call(
     woven: &str,
     place: u32,
     edits: &[Inserted],
-    clones: &[Cloned],
+    clones: &Called<'_>,
     given: &[Argument<'_>],
 ) -> Result<(), String> {
     let module = program.module;
@@ -81,10 +84,7 @@ fn call(
     let name = module.at(parts.callee);
     let is_hidden = function_at(module, at)
         .is_some_and(|(function, _)| program.info().declared_at(function, at, name).is_some());
-    let clone = clones.iter().find(|clone| {
-        module.functions.get(clone.function).is_some_and(|function| module.at(function.name) == name)
-    });
-    let Some(clone) = clone.filter(|_| !is_hidden) else {
+    let Some(clone) = clones.get(name).filter(|_| !is_hidden) else {
         return Err(format!("`{name}` is no function here that has a clone"));
     };
     let [callee, list] = edits else {

@@ -141,16 +141,23 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
     undo::unique(woven, &undone.inserted, &mut numbers, report);
     let cloned = clone::clones(&module, woven, &clones, &kernels, &mut numbers, report);
 
-    let spans = Spans { program: &program, woven, pins: &pins, level };
+    let called = cloned.iter().filter_map(|clone| {
+        let function = module.functions.get(clone.function)?;
+        Some((module.at(function.name), clone))
+    });
+    let called: call::Called<'_> = called.collect();
+
+    let bodies = place::bodies(&module);
+    let spans = Spans { program: &program, bodies: &bodies, woven, pins: &pins, level };
     let context = |function| kernels.get(&function).map(|context| &context.claim).or(functions.as_ref());
     let held = spans.judge(&undone.inserted, &context, report);
     // V15 for calls of clones; V16, and V1 for edits that are nothing.
-    let others = call::edits(&program, woven, &others, &cloned, held.arguments, report);
+    let others = call::edits(&program, woven, &others, &called, held.arguments, report);
     pins.edits(&program, woven, &undone, &others, &held.ready, report);
     for clone in &cloned {
         let context = |function| (function == clone.function).then_some(&clone.claim);
         let held = spans.judge(&clone.inserted, &context, report);
-        let others = call::edits(&program, woven, &clone.others, &cloned, held.arguments, report);
+        let others = call::edits(&program, woven, &clone.others, &called, held.arguments, report);
         pins.edits_of_clone(&program, woven, (clone, &others), &held.ready, report);
     }
 }
@@ -158,6 +165,7 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
 /// What the spans of a text, or of a clone in it, have in common.
 struct Spans<'a, 's, 'w> {
     program: &'a Program<'a, 's>,
+    bodies: &'a place::Bodies,
     woven: &'w str,
     pins: &'a Pins<'a>,
     level: opcode::Level,
@@ -178,10 +186,10 @@ impl<'w> Spans<'_, '_, 'w> {
         context: &dyn Fn(usize) -> Option<&'c Claim>,
         report: &mut Report,
     ) -> Held<'w> {
-        let Spans { program, woven, pins, level } = *self;
+        let Spans { program, bodies, woven, pins, level } = *self;
         let module = program.module;
-        let mut places = Places::new(module);
-        let followed = followed(module, inserted);
+        let mut places = Places::new(module, bodies);
+        let followed = self.followed(inserted);
         let mut current: Option<Current<'_, '_>> = None;
         let mut held = Held::default();
         for span in inserted.iter().filter(|inserted| !inserted.is_edit) {
@@ -253,13 +261,13 @@ impl<'w> Spans<'_, '_, 'w> {
         }
         held
     }
-}
 
-/// The instructions that spans follow.
-fn followed(module: &nt_ptx::syntax::Module<'_>, inserted: &[undo::Inserted]) -> HashSet<u32> {
-    let mut places = Places::new(module);
-    let after = inserted.iter().filter(|inserted| inserted.is_after);
-    after.filter_map(|span| places.find(span.old.start, true).ok()?.instruction).collect()
+    /// The instructions that spans follow.
+    fn followed(&self, inserted: &[undo::Inserted]) -> HashSet<u32> {
+        let mut places = Places::new(self.program.module, self.bodies);
+        let after = inserted.iter().filter(|inserted| inserted.is_after);
+        after.filter_map(|span| places.find(span.old.start, true).ok()?.instruction).collect()
+    }
 }
 
 /// The function whose spans are looked at.

@@ -39,19 +39,26 @@ const BLOCK_PRAGMAS: [&str; 3] = ["nounroll", "enable_smem_spilling", "frequency
 /// Finds the places of spans, asked for in text order.
 pub(crate) struct Places<'m, 's> {
     module: &'m Module<'s>,
-    /// Functions with bodies, by position.
-    bodies: Vec<(Span, usize)>,
+    bodies: &'m Bodies,
     /// The function asked for last, and the first statement in it that is no leading declaration.
     leading: Option<(usize, usize)>,
     /// Blanks and comments are read up to here, from the statement before.
     read: u32,
 }
 
+/// Functions with bodies, by position, and their indices in [`Module::functions`].
+pub(crate) type Bodies = Vec<(Span, usize)>;
+
+/// Those of a module.
+pub(crate) fn bodies(module: &Module<'_>) -> Bodies {
+    let body = |(index, function): (usize, &Function)| Some((function.body.as_ref()?.span, index));
+    let mut bodies: Bodies = module.functions.iter().enumerate().filter_map(body).collect();
+    bodies.sort();
+    bodies
+}
+
 impl<'m, 's> Places<'m, 's> {
-    pub(crate) fn new(module: &'m Module<'s>) -> Self {
-        let body = |(index, function): (usize, &Function)| Some((function.body.as_ref()?.span, index));
-        let mut bodies: Vec<_> = module.functions.iter().enumerate().filter_map(body).collect();
-        bodies.sort();
+    pub(crate) fn new(module: &'m Module<'s>, bodies: &'m Bodies) -> Self {
         Places { module, bodies, leading: None, read: 0 }
     }
 
@@ -311,7 +318,7 @@ mod tests {
         let text = marked.replace('^', "");
         let (module, found) = nt_ptx::parse(&text);
         assert!(!found.has_errors(), "{found:?}");
-        let place = Places::new(&module).find(at, false);
+        let place = Places::new(&module, &bodies(&module)).find(at, false);
         let place = place.map(|p| (p.is_entry, p.guard.map(|(name, _)| module.at(name))));
         assert_eq!(place, expected, "{marked}");
     }
@@ -352,7 +359,7 @@ mod tests {
             let text = marked.replace('^', "");
             let (module, found) = nt_ptx::parse(&text);
             assert!(!found.has_errors(), "{found:?}");
-            let place = Places::new(&module).find(at, true);
+            let place = Places::new(&module, &bodies(&module)).find(at, true);
             assert_eq!(place.map(|p| p.guard.map(|(name, _)| module.at(name))), expected, "{marked}");
         };
         let behind = Err("a span after an instruction that does not stand directly behind one");
@@ -377,7 +384,10 @@ mod tests {
         let outside = "a span outside of all function bodies";
         for at in [0, HEAD.len() + 1, text.len() - 1, text.len(), text.find('{').expect("has a body")] {
             assert_eq!(
-                Places::new(&module).find(at as u32, false).map(|p| p.function).expect_err("is outside"),
+                Places::new(&module, &bodies(&module))
+                    .find(at as u32, false)
+                    .map(|p| p.function)
+                    .expect_err("is outside"),
                 outside,
                 "{at}"
             );

@@ -236,10 +236,51 @@ fn much_of_pins() {
     assert!(answer(&original, &woven));
 }
 
+#[test]
+fn much_of_clones() {
+    let many = 3000;
+    let claim = "/*nt:ctx prefix=nt_ zero@0:8*/";
+    let context = |claim: &str| format!(".param .align 8 .b8 nt_ctx[8] {claim}");
+    let hex = |text: &str| text.bytes().map(|b| format!("{b:02x}")).collect::<String>();
+    let (mut original, mut woven) =
+        (".version 8.0\n.target sm_90\n".to_owned(), ".version 8.0\n.target sm_90\n".to_owned());
+    let mut calls = (String::new(), String::new());
+    for n in 0..many {
+        let function = format!(".func f{n} {{ ret; }}\n");
+        let name = hex(&format!("f{n}"));
+        let edits = format!(
+            "/*nt:edit {name}{{*/f{n}__nt/*}}nt:edit*//*nt:edit {{*/({})/*}}nt:edit*/",
+            context(claim)
+        );
+        original += &function;
+        woven += &function;
+        woven += &format!("/*nt:clone f{n}{{*/.func {edits} {{ ret; }}/*}}nt:clone*/");
+        calls.0 += &format!("call f{n}; ");
+        calls.1 += &format!(
+            "/*nt:{n}{{*/.param .align 8 .b8 nt_arg{n}[8]; {{ .reg .b64 %nt_a; ld.param.u64 %nt_a, [nt_ctx]; \
+             st.param.b64 [nt_arg{n}], %nt_a; }}/*}}nt:{n}*/call /*nt:edit {name}{{*/f{n}__nt/*}}nt:edit*//*nt:edit {{*/, \
+             (nt_arg{n})/*}}nt:edit*/; "
+        );
+    }
+    original += &format!(".entry k() {{ {}ret; }}\n", calls.0);
+    woven += &format!(".entry k(/*nt:edit {{*/{}/*}}nt:edit*/) {{ {}ret; }}\n", context(claim), calls.1);
+    assert!(answer(&original, &woven));
+    assert!(!answer(&original, &woven.replacen("f77__nt", "f78__nt", 1)));
+    // One function, as often as there are clones of it.
+    let clones: String = (0..many).map(|_| "/*nt:clone f1{*/.func f1 { ret; }/*}nt:clone*/").collect();
+    assert!(!answer(&original, &format!("{woven}{clones}")));
+    // One clone with all of the text's marks in it, never closed.
+    assert!(!answer(&original, &format!("/*nt:clone f1{{*/{woven}")));
+}
+
 /// Any change to any text: no panic, and the same answer twice.
 #[test]
 fn random_changes_get_an_answer() {
-    const WORDS: [&str; 24] = [
+    const WORDS: [&str; 28] = [
+        "/*nt:clone step{*/",
+        "/*}nt:clone*/",
+        "/*nt:7 after{*/",
+        ".param .align 8 .b8 nt_arg[8];",
         "{",
         "}",
         "/*nt:1{*/",
