@@ -209,7 +209,7 @@ struct Read {
 
 fn read(reader: &Reader, parts: &[Vec<u8>]) -> (Vec<Read>, u64) {
     let mut cursors = Cursors::default();
-    let (mut all, mut torn) = (Vec::new(), 0);
+    let (mut all, mut torn, mut lines) = (Vec::new(), 0, 0);
     for data in parts {
         let part = reader.part(data).unwrap();
         for piece in reader.pieces(&part, &mut cursors, 1 << 14) {
@@ -224,6 +224,18 @@ fn read(reader: &Reader, parts: &[Vec<u8>]) -> (Vec<Read>, u64) {
                 let integer = |value: Value| value.to_integer().unwrap();
                 let line = integer(event.value(1).unwrap()) as u64;
                 assert_eq!(event.site(), Some(line as usize));
+                for column in 2..5 {
+                    if let Some((first, step)) = event.line(column) {
+                        let mut bits = [0; 32];
+                        event.put_lanes(column, &mut bits);
+                        for lane in event.lanes() {
+                            let run = i64::from(lane) - i64::from(event.lane());
+                            let expected = first.wrapping_add(run.wrapping_mul(step) as u64);
+                            assert_eq!(bits[lane as usize], expected);
+                        }
+                        lines += 1;
+                    }
+                }
                 assert!(event.value(2).is_none() && !event.put_lanes(0, &mut [0; 32]));
                 all.push(Read {
                     warp: event.warp(),
@@ -240,6 +252,8 @@ fn read(reader: &Reader, parts: &[Vec<u8>]) -> (Vec<Read>, u64) {
             assert_eq!(piece.stored, (all.len() - before) as u64);
         }
     }
+    // Half of the codes have addresses on a line, and most have constants.
+    assert!(lines >= all.len() || all.len() < 20);
     (all, torn)
 }
 
@@ -334,7 +348,7 @@ fn records_without_lanes_are_packed() {
         bytes[16] = 1;
         bytes
     };
-    slots[5 * 64 + 16..][..32].copy_from_slice(&record(100, 12, -3));
+    slots[5 * 64 + 16..][..32].copy_from_slice(&record(100, 2, -3));
     slots[6 * 64..][..8].copy_from_slice(&(5 * 32u64 + 1).to_le_bytes());
     slots[6 * 64 + 16..][..32].copy_from_slice(&record(200, 99, 3));
     let head = Head { claims: 1, units: 6, cap: 32, slots: 32, chunk: 4, parts: 1, ..Head::default() };
@@ -350,7 +364,7 @@ fn records_without_lanes_are_packed() {
             rows.push((event.sequence(), event.site(), [0, 1, 2].map(|column| event.value(column).unwrap())));
         }
     }
-    let first = [Value::Unsigned(100), Value::Unsigned(12), Value::Signed(-3)];
+    let first = [Value::Unsigned(100), Value::Unsigned(2), Value::Signed(-3)];
     let second = [Value::Unsigned(200), Value::Unsigned(99), Value::Signed(3)];
     // Site 12 is the third in the kernel's list; there is no site 99.
     assert_eq!(rows, [(0, Some(2), first), (1, None, second)]);

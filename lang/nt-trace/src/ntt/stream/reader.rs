@@ -2,7 +2,6 @@
 
 use nt_wire::frame::Launch;
 use nt_wire::stream::{Head, Part};
-use std::collections::BTreeMap;
 
 use super::super::records::{Load, Value, extend};
 use super::super::trace::agree;
@@ -24,7 +23,8 @@ pub struct Reader {
     unit: ntm::Unit,
     columns: Vec<Column>,
     types: Vec<(Type, Type)>,
-    sites: BTreeMap<u32, usize>,
+    /// How many sites the kernel has.
+    sites: usize,
     site_column: Option<usize>,
 }
 
@@ -45,8 +45,8 @@ pub(super) struct Code {
 #[derive(Debug, Clone)]
 enum Values {
     Known(u64),
-    /// base + this at the lane − this at the leader.
-    Offsets(Box<[u64; 32]>),
+    /// base + this at the lane − this at the leader; beside it the stride, if there is one for all lanes.
+    Offsets(Box<[u64; 32]>, Option<i64>),
     Stride,
     /// Distances from the base?
     List32 {
@@ -127,7 +127,7 @@ impl Reader {
             unit: map.unit,
             columns: map.columns.iter().map(|c| column(c.source)).collect::<Result<_, Unfit>>()?,
             types: map.columns.iter().map(|c| (c.ty, from(c.source))).collect(),
-            sites: kernel.sites.iter().enumerate().map(|(index, site)| (site.id, index)).collect(),
+            sites: kernel.sites.len(),
             site_column: map.columns.iter().position(|column| column.name == "site"),
         })
     }
@@ -161,8 +161,9 @@ impl Reader {
         self.site_column
     }
 
-    pub(super) fn site_of(&self, id: u32) -> Option<usize> {
-        self.sites.get(&id).copied()
+    /// What the builtin `site` says: the number of a site among those that the manifest lists.
+    pub(super) fn site_of(&self, number: u32) -> Option<usize> {
+        usize::try_from(number).ok().filter(|&number| number < self.sites)
     }
 
     pub(super) fn value(&self, column: usize, code: Option<&Code>, bytes: &[u8]) -> Option<Value> {
@@ -188,13 +189,33 @@ impl Reader {
     ) -> bool {
         let Some(&Column::Lanes(index)) = self.columns.get(column) else { return false };
         let Some(values) = code.lanes.get(index) else { return false };
-        // Sections come in the order of the fields.
-        let lanes = mask.count_ones();
-        let before = code.lanes.iter().take(index).map(|values| values.slots(lanes)).sum::<u32>();
-        let section = bytes.get(self.header + before as usize * SLOT..).unwrap_or_default();
+        let section = bytes.get(self.header + code.before(index, mask)..).unwrap_or_default();
         let ty = self.types.get(column).map_or(Type::U64, |&(_, from)| from);
         put(values, ty, mask, base(bytes), section, out);
         true
+    }
+}
+
+impl Code {
+    /// See [`super::StreamEvent::line`].
+    pub(super) fn line(&self, reader: &Reader, column: usize, mask: u32, bytes: &[u8]) -> Option<(u64, i64)> {
+        let Some(&Column::Lanes(index)) = reader.columns.get(column) else { return None };
+        match self.lanes.get(index)? {
+            Values::Known(value) => Some((*value, 0)),
+            Values::Offsets(_, Some(stride)) => Some((base(bytes), *stride)),
+            Values::Stride => {
+                let section = bytes.get(reader.header + self.before(index, mask)..)?;
+                Some((base(bytes), i64::from(i32::from_le_bytes(*section.first_chunk()?))))
+            }
+            Values::Offsets(_, None) | Values::List32 { .. } | Values::List64 => None,
+        }
+    }
+
+    /// Bytes of the sections before that of a field. Sections come in the order of the fields.
+    fn before(&self, index: usize, mask: u32) -> usize {
+        let lanes = mask.count_ones();
+        let slots: u32 = self.lanes.iter().take(index).map(|values| values.slots(lanes)).sum();
+        slots as usize * SLOT
     }
 }
 
@@ -218,7 +239,7 @@ fn put(values: &Values, ty: Type, mask: u32, base: u64, section: &[u8], out: &mu
     };
     match values {
         Values::Known(value) => each(out, &mut |_| *value),
-        Values::Offsets(offsets) => {
+        Values::Offsets(offsets, _) => {
             let base = base.wrapping_sub(offsets[leader]);
             for (lane, (out, offset)) in out.iter_mut().zip(offsets.iter()).enumerate() {
                 if full || mask >> lane & 1 == 1 {
@@ -264,7 +285,13 @@ impl Code {
         let values = |lanes: &ntm::Lanes| {
             Ok(match &lanes.form {
                 Form::Known(value) => Values::Known(*value),
-                Form::Bits(strides) => Values::Offsets(Box::new(offsets(strides, params)?)),
+                Form::Bits(strides) => {
+                    let offsets = offsets(strides, params)?;
+                    let [_, stride, ..] = offsets;
+                    let on_line = |(lane, &offset): (u64, &u64)| offset == stride.wrapping_mul(lane);
+                    let plain = (0u64..).zip(&offsets).all(on_line).then_some(stride as i64);
+                    Values::Offsets(Box::new(offsets), plain)
+                }
                 Form::Stride => Values::Stride,
                 Form::List32 => Values::List32 { from_base: base == Some(lanes.field) },
                 Form::List64 => Values::List64,
@@ -295,7 +322,7 @@ impl Code {
 impl Values {
     fn slots(&self, lanes: u32) -> u32 {
         match self {
-            Values::Known(_) | Values::Offsets(_) => 0,
+            Values::Known(_) | Values::Offsets(..) => 0,
             Values::Stride => 1,
             Values::List32 { .. } => lanes.div_ceil(4),
             Values::List64 => lanes.div_ceil(2),
