@@ -38,7 +38,8 @@ pub struct Case<'r> {
 }
 
 /// The shipped probes that are judged.
-pub const JUDGED: [&str; 5] = ["block_sched", "dmat", "gmem_bytes", "hot_lines", "tensorop_count"];
+pub const JUDGED: [&str; 6] =
+    ["block_sched", "dmat", "gmem_bytes", "hot_lines", "program_progress", "tensorop_count"];
 
 /// Holds what a shipped probe recorded against what was counted; `None` for a probe that nobody wrote this for.
 pub fn judge(probe: &str, case: &Case<'_>) -> Option<Result<(), String>> {
@@ -47,6 +48,7 @@ pub fn judge(probe: &str, case: &Case<'_>) -> Option<Result<(), String>> {
         "dmat" => traced::dmat(case),
         "gmem_bytes" => gmem_bytes(case),
         "hot_lines" => hot_lines(case),
+        "program_progress" => traced::program_progress(case),
         "tensorop_count" => tensorop_count(case),
         _ => return None,
     })

@@ -19,8 +19,11 @@ const WINDOWS: u64 = 1 << 47;
 /// A lane at a site, and where it accesses memory.
 type Touch = (u64, usize, u32, u64);
 
-/// The sites of the kernel as statements of its text, by index.
-fn statements(case: &Case<'_>) -> Result<Vec<Option<u32>>, String> {
+/// The sites of a kind as statements of the kernel's text, by index among all sites.
+fn statements(
+    case: &Case<'_>,
+    is_meant: impl Fn(nt_weave::Kind) -> bool,
+) -> Result<Vec<Option<u32>>, String> {
     let kernel = case.probed.kernel(&case.job.kernel).ok_or("no such kernel")?;
     let source = Source::new("", case.text.text);
     let function = case.text.module.functions.iter().find(|f| case.text.module.at(f.name) == case.job.kernel);
@@ -33,18 +36,17 @@ fn statements(case: &Case<'_>) -> Result<Vec<Option<u32>>, String> {
             at.insert((position.line, position.column), number);
         }
     }
-    let of_instruction = |site: &nt_weave::Site| matches!(site.kind, nt_weave::Kind::Instruction(_));
     Ok(kernel
         .sites
         .iter()
-        .map(|site| at.get(&(site.line, site.column)).copied().filter(|_| of_instruction(site)))
+        .map(|site| at.get(&(site.line, site.column)).copied().filter(|_| is_meant(site.kind)))
         .collect())
 }
 
 /// Every access to global memory has an event, and every event an access.
 pub(crate) fn dmat(case: &Case<'_>) -> Result<(), String> {
     let events = events::read(case.probed, case.job, case.ran, "dmat", case.sms)?;
-    let statements = statements(case)?;
+    let statements = statements(case, |kind| matches!(kind, nt_weave::Kind::Instruction(_)))?;
     let sites: BTreeMap<u32, usize> =
         (0..).zip(&statements).filter_map(|(site, statement)| Some(((*statement)?, site))).collect();
     nothing_is_left_out(case, &sites)?;
@@ -214,6 +216,51 @@ fn bytes(case: &Case<'_>, events: &Events, sites: &BTreeMap<u32, usize>) -> Resu
         let found = found.get(site).copied().unwrap_or(0);
         if counted != found {
             return Err(format!("site {site}, `{}`: {found} bytes, counted were {counted}", place.opcode));
+        }
+    }
+    Ok(())
+}
+
+/// Of the rounds that `program_progress` counts in each lane, it saves one in so many.
+const EVERY: u64 = 16;
+
+/// A lane that goes round so many times saves so many events; the first may come early, since warps do not begin alike.
+pub(crate) fn program_progress(case: &Case<'_>) -> Result<(), String> {
+    let events = events::read(case.probed, case.job, case.ran, "progress", case.sms)?;
+    times(&events)?;
+    let heads = statements(case, |kind| matches!(kind, nt_weave::Kind::Block { .. }))?;
+    let warps = case.job.threads().div_ceil(32);
+    let mut found: BTreeMap<u64, u64> = BTreeMap::new();
+    for event in &events.stored {
+        if heads.get(event.site).copied().flatten().is_none() {
+            return Err(format!("an event where no loop begins: {event:?}"));
+        }
+        *found.entry(event.warp / warps).or_default() += 1;
+    }
+    if !case.counted.has_blocks() {
+        return Ok(());
+    }
+    for (warp, dropped) in (0..).zip(&events.dropped) {
+        *found.entry(warp / warps).or_default() += dropped;
+    }
+    for (block, part) in (0u64..).zip(case.counted.parts()) {
+        let of_head = |head: u32| {
+            let index = case.text.program.instruction(head)?;
+            part.stats.counts.get(index).map(|count| (count.groups_there, count.lanes_there))
+        };
+        let counts: Vec<(u64, u64)> = heads.iter().flatten().filter_map(|&head| of_head(head)).collect();
+        let groups: u64 = counts.iter().map(|(groups, _)| groups).sum();
+        let lanes: u64 = counts.iter().map(|(_, lanes)| lanes).sum();
+        let found = found.get(&block).copied().unwrap_or(0);
+        // Lanes that part save events of their own.
+        let most = lanes / EVERY + case.job.threads();
+        // Where all lanes of the one warp go round together, its counter is known.
+        let together = warps == 1 && lanes == groups * case.job.threads();
+        let exactly = (block + groups) / EVERY - block / EVERY;
+        if found > most || (together && case.is_plain && found != exactly) {
+            return Err(format!(
+                "block {block} saved {found} events in {groups} rounds of groups, {lanes} of lanes"
+            ));
         }
     }
     Ok(())
