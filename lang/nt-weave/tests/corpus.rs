@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Ptxas, obeys, probe, testdata, weave};
+use common::{Ptxas, obeys, probe, testdata, weave_for};
+use nt_ir::launch::Conditions;
 use std::path::PathBuf;
 
 fn corpus() -> Vec<(String, String)> {
@@ -24,15 +25,20 @@ fn corpus() -> Vec<(String, String)> {
 }
 
 /// Weaves a program into everything; why kernels may not be probed is in `refused`. Gives how many are.
-#[allow(clippy::print_stderr, reason = "what is skipped is said")]
 fn check(program: &str, refused: &[&str], takes: impl Fn(&str) -> bool) -> usize {
+    check_for(program, refused, Conditions::NONE, takes)
+}
+
+/// [`check`], for launches of which `assume` holds.
+#[allow(clippy::print_stderr, reason = "what is skipped is said")]
+fn check_for(program: &str, refused: &[&str], assume: Conditions, takes: impl Fn(&str) -> bool) -> usize {
     let (prepared, ptxas) = (probe(program), Ptxas::find());
     let (mut kernels, mut texts) = (0, Vec::new());
     for (name, ptx) in corpus() {
         if !takes(&name) {
             continue;
         }
-        let woven = weave(&ptx, &prepared);
+        let woven = weave_for(&ptx, &prepared, assume);
         for (kernel, why) in &woven.refused {
             assert!(refused.contains(&why.slug), "{name}: {kernel}: {why:?}");
         }
@@ -142,4 +148,21 @@ fn addresses_and_sizes() {
 fn hot_lines() {
     let refused = [IN_CALLEES, &["among-wgmma"]].concat();
     check("hot_lines", &refused, |name| is_first(name) && name.contains("sm_90") && !name.contains("debug"));
+}
+
+/// Events, of which most are proved and some are tested.
+#[test]
+fn memory_traces_where_launches_are_known() {
+    check_for("dmat", IN_CALLEES, Conditions::ALL, |_| true);
+}
+
+/// Events, of which all are tested.
+#[test]
+fn memory_traces() {
+    check("dmat", IN_CALLEES, is_first);
+}
+
+#[test]
+fn rounds_of_loops() {
+    check("progress", &[IN_CALLEES, &["not-yet"]].concat(), |_| true);
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use nt_diag::{Found, Paint, Source, render};
+use nt_ir::launch::Conditions;
 use nt_weave::Woven;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,11 +34,17 @@ pub(crate) fn prepare(text: &str) -> nt_ir::Prepared {
 
 /// Weaves a program into all kernels of a text that parses.
 pub(crate) fn weave(ptx: &str, probe: &nt_ir::Prepared) -> Woven {
+    weave_for(ptx, probe, Conditions::NONE)
+}
+
+/// [`weave`], for launches of which `assume` holds.
+pub(crate) fn weave_for(ptx: &str, probe: &nt_ir::Prepared, assume: Conditions) -> Woven {
     let (module, mut found) = nt_ptx::parse(ptx);
     let info = nt_ptx::resolve(&module, &mut found);
     assert!(!found.has_errors(), "{}", render(&Source::new("in.ptx", ptx), found, &Paint::PLAIN));
     let all: Vec<usize> = (0..module.functions.len()).collect();
-    nt_weave::weave(&module, &info, probe, &all)
+    let options = nt_weave::Options { assume, ..nt_weave::Options::default() };
+    nt_weave::weave_with(&module, &info, probe, &all, options)
 }
 
 /// The refusals of a weaving, drawn.
