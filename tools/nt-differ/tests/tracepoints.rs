@@ -1,0 +1,291 @@
+//! Every tracepoint and operand, on kernels small enough that what a probe must find is worked out by hand.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+
+use nt_differ::device::{self, Given, Job, Text};
+use nt_differ::probed::{self, Probed};
+use nt_differ::records;
+use nt_differ::sidecar::Shape;
+use nt_ir::launch::Conditions;
+use nt_vgpu::Options;
+use std::collections::BTreeMap;
+
+const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.file 1 \"src/k.cu\"\n";
+
+/// A launch of kernel `k` in a block of `threads`, on a buffer.
+struct Launch<'t> {
+    ptx: &'t str,
+    threads: u32,
+    buffer: Vec<u8>,
+}
+
+impl Launch<'_> {
+    /// Runs a probe; each cell of each table, as `@name[key, …]`, with what all multiprocessors added. The memory that
+    /// the kernel leaves must be what it leaves without the probe, in the plain schedule and one that keeps lanes apart.
+    fn cells(&self, probe: &str) -> BTreeMap<String, i64> {
+        let ptx = format!("{HEAD}{}", self.ptx);
+        let text = Text::load(&ptx).unwrap_or_else(|why| panic!("{why}"));
+        let prepared = probed::compile(probe, "test").unwrap_or_else(|why| panic!("{probe}: {why}"));
+        let woven = Probed::weave(&text, &prepared, Conditions::NONE);
+        let woven = woven.unwrap_or_else(|why| panic!("{probe}: {why}"));
+        assert_eq!(woven.woven.refused, [], "{probe}");
+        let job = Job {
+            kernel: "k".into(),
+            shape: Shape { grid: [1, 1, 1], block: [self.threads, 1, 1], shared: 0, cooperative: false },
+            args: vec![Given::Buffer(self.buffer.clone())],
+            variables: Vec::new(),
+        };
+        let mut all: Option<BTreeMap<String, i64>> = None;
+        for seed in [None, Some(5)] {
+            let options = Options { seed, sms: 3, max_steps: 1 << 20 };
+            let plain = device::run(&text.program, &job, &options, None).unwrap();
+            let ran = device::run(&woven.program, &job, &options, Some(&woven));
+            let ran = ran.unwrap_or_else(|why| panic!("{probe}: {why}\n{}", woven.woven.text));
+            device::same(&plain, &ran).unwrap_or_else(|why| panic!("{probe}: {why}"));
+            let mut cells: BTreeMap<String, i64> = BTreeMap::new();
+            for table in woven.kernel("k").into_iter().flat_map(|kernel| &kernel.tables) {
+                for ((_, names), sum) in records::table(&woven, &job, &ran, &table.name).unwrap() {
+                    let key = match names.as_slice() {
+                        [] => format!("@{}", table.name),
+                        names => format!("@{}[{}]", table.name, names.join(", ")),
+                    };
+                    *cells.entry(key).or_default() += sum as i64;
+                }
+            }
+            match &all {
+                None => all = Some(cells),
+                Some(before) => assert_eq!(*before, cells, "{probe}, seed {seed:?}"),
+            }
+        }
+        all.unwrap()
+    }
+
+    #[track_caller]
+    fn check(&self, probe: &str, expected: &[(&str, i64)]) {
+        let cells = self.cells(probe);
+        let expected: BTreeMap<String, i64> =
+            expected.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
+        assert_eq!(cells, expected, "{probe}");
+    }
+}
+
+fn words(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+/// 64 threads; thread i loads 3·i, of the first 40 of which 100 more are stored, and goes round three times.
+const ROUNDS: &str = "
+.visible .entry k(.param .u64 p)
+{
+	.reg .pred %p<4>;
+	.reg .b32 %r<9>;
+	.reg .b64 %rd<9>;
+	.loc 1 10 0
+	ld.param.u64 %rd1, [p];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd2, %r1, 4;
+	add.s64 %rd1, %rd1, %rd2;
+	.loc 1 11 0
+	ld.global.u32 %r2, [%rd1];
+	setp.lt.u32 %p1, %r1, 40;
+	.loc 1 12 0
+	@%p1 add.u32 %r2, %r2, 100;
+	mov.u32 %r3, 0;
+$L_round:
+	.loc 1 13 0
+	add.u32 %r3, %r3, 1;
+	// nt.mark turn
+	setp.lt.u32 %p2, %r3, 3;
+	@%p2 bra $L_round;
+	.loc 1 12 0
+	@%p1 st.global.u32 [%rd1], %r2;
+	ret;
+}
+";
+
+fn rounds() -> Launch<'static> {
+    Launch { ptx: ROUNDS, threads: 64, buffer: words((0..64).map(|i| 3 * i)) }
+}
+
+#[test]
+fn what_instructions_give_and_take() {
+    // 3 · (0 + … + 63), and 3 · (0 + … + 39).
+    rounds().check("inst:load.global:after { @a = sum(out as u64); }", &[("@a", 6048)]);
+    rounds().check(
+        "ptx:\"add.u32\":after { @out[line] = sum(out as u64); @in[line] = sum(in1 as u64); @by[line] = sum(in2 as u64); }",
+        &[
+            ("@out[src/k.cu:12]", 2340 + 4000),
+            ("@in[src/k.cu:12]", 2340),
+            ("@by[src/k.cu:12]", 4000),
+            ("@out[src/k.cu:13]", 64 * (1 + 2 + 3)),
+            ("@in[src/k.cu:13]", 64 * (1 + 2)),
+            ("@by[src/k.cu:13]", 64 * 3),
+        ],
+    );
+    rounds().check(
+        "ptx:\"add.u32\" { @in[line] = sum(in1 as u64); }",
+        &[("@in[src/k.cu:12]", 2340), ("@in[src/k.cu:13]", 64 * (1 + 2))],
+    );
+    rounds().check("inst:store.global { @a = sum(in1 as u64); }", &[("@a", 6340)]);
+    rounds().check(
+        "inst:compare:after { @a[line] = sum(out as u64); }",
+        &[("@a[src/k.cu:11]", 40), ("@a[src/k.cu:13]", 128)],
+    );
+    rounds().check(
+        "inst:*:after { if has(out) && class == \"load\" { @a[op] = count(); } }",
+        &[("@a[ld.param.u64]", 64), ("@a[ld.global.u32]", 64)],
+    );
+}
+
+#[test]
+fn branches_guards_and_placements() {
+    rounds().check(
+        "inst:branch { @taken = sum(taken as u64); @all = count(); }",
+        &[("@taken", 128), ("@all", 192)],
+    );
+    rounds().check("inst:branch:before { @n = count(); }", &[("@n", 128)]);
+    rounds().check("inst:branch { @guard = sum(pred as u64); }", &[("@guard", 128)]);
+    // One probe for all lanes, one for those whose guard holds, at one instruction.
+    rounds().check(
+        "inst:branch { @all = count(); } ptx:\"bra\" { @some = count(); }",
+        &[("@all", 192), ("@some", 128)],
+    );
+    rounds()
+        .check("inst:store { @n = count(); } inst:store:after { @m = count(); }", &[("@n", 40), ("@m", 40)]);
+    // Nothing runs behind what jumps or ends.
+    rounds().check(
+        "inst:*:after { @n[class] = count(); }",
+        &[
+            ("@n[load]", 128),
+            ("@n[move]", 128),
+            ("@n[int]", 64 + 64 + 40 + 192),
+            ("@n[compare]", 64 + 192),
+            ("@n[store]", 40),
+        ],
+    );
+    // In warps: the second has eight lanes whose guard holds.
+    rounds().check("warp inst:store:after { @n = count(); }", &[("@n", 2)]);
+}
+
+#[test]
+fn lines_marks_and_blocks() {
+    rounds().check("line:\"k.cu\":12 { @[line] = count(); }", &[("@[src/k.cu:12]", 40 + 40)]);
+    rounds().check(
+        "line:\"src/k.cu\":10-11, line:\"k.cu\":13 { @[line] = count(); }",
+        &[("@[src/k.cu:10]", 64), ("@[src/k.cu:11]", 64), ("@[src/k.cu:13]", 192)],
+    );
+    rounds().check("line:\"c/k.cu\":10 { @ = count(); } kernel:entry { @one = count(); }", &[("@one", 64)]);
+    rounds().check("mark:\"t*\" { @[mark] = count(); }", &[("@[turn]", 192)]);
+    rounds().check("bb:entry { @ = count(); } bb:loop { @loop = count(); }", &[("@", 320), ("@loop", 192)]);
+}
+
+#[test]
+fn clocks_wait_for_values() {
+    let probe = "state t: u64; inst:load.global { t = clock(); } \
+                 inst:load.global:after { @waited = sum((clock(out) > t) as u64); @low = sum((clock32(out) == clock32(out)) as u64 * 0 + 1); }";
+    rounds().check(probe, &[("@waited", 64), ("@low", 64)]);
+}
+
+#[test]
+fn what_is_overwritten_is_what_it_was() {
+    // The address is overwritten by what it led to, which is where it led; buffers begin at multiples of 256.
+    let ptx = "
+.visible .entry k(.param .u64 p)
+{
+	.reg .pred %p<4>;
+	.reg .b32 %r<9>;
+	.reg .b64 %rd<9>;
+	ld.param.u64 %rd1, [p];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd2, %r1, 4;
+	add.s64 %rd1, %rd1, %rd2;
+	setp.lt.u32 %p1, %r1, 10;
+	@%p1 ld.global.u32 %rd1, [%rd1+4];
+	@!%p1 setp.lt.u32 %p1, %r1, 12;
+	selp.b32 %r2, 1, 0, %p1;
+	ret;
+}
+";
+    let launch = Launch { ptx, threads: 16, buffer: words(0..17) };
+    launch.check(
+        "ptx:\"ld.global*\":after { @at = sum(addr as u64 & 255); @out = sum(out as u64); }",
+        &[("@at", 4 * 45 + 40), ("@out", 45 + 10)],
+    );
+    // The guard is its own result: six lanes run it, of which two set it.
+    launch.check("inst:compare:after /class == \"compare\" && has(out)/ { @n[line] = count(); @set[line] = sum(out as u64); }", &[
+        ("@n[ptx:15]", 16),
+        ("@set[ptx:15]", 10),
+        ("@n[ptx:17]", 6),
+        ("@set[ptx:17]", 2),
+        ("@n[ptx:18]", 16),
+        ("@set[ptx:18]", 12),
+    ]);
+}
+
+#[test]
+fn types_are_those_of_the_instruction() {
+    let ptx = "
+.visible .entry k(.param .u64 p)
+{
+	.reg .b16 %rs<4>;
+	.reg .b32 %r<9>;
+	.reg .f32 %f<4>;
+	.reg .b64 %rd<9>;
+	ld.param.u64 %rd1, [p];
+	ld.global.s8 %rs1, [%rd1];
+	ld.global.u8 %r2, [%rd1];
+	ld.global.s16 %r3, [%rd1];
+	ld.global.v2.f32 {%f1, %f2}, [%rd1+8];
+	add.f32 %f3, %f1, 0f3F800000;
+	st.global.v2.b16 [%rd1], {%rs1, 7};
+	ret;
+}
+";
+    let mut buffer = vec![0xfe, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+    buffer.extend([1.5f32, -2.25].iter().flat_map(|f| f.to_le_bytes()));
+    let launch = Launch { ptx, threads: 32, buffer };
+    launch.check(
+        "ptx:\"ld.global.?8\"|\"ld.global.s16\":after { @[op] = sum(out as s64); }",
+        &[("@[ld.global.s8]", -2 * 32), ("@[ld.global.u8]", 254 * 32), ("@[ld.global.s16]", -2 * 32)],
+    );
+    launch.check(
+        "ptx:\"*v2.f32\":after { @a = sum(out as bits u32); @b = sum(out[1] as bits u32); }",
+        &[("@a", 0x3fc0_0000 * 32), ("@b", 0xc010_0000 * 32)],
+    );
+    launch.check(
+        "inst:float { @a = sum(in1 as bits u32); @b = sum(in2 as bits u32); }",
+        &[("@a", 0x3fc0_0000 * 32), ("@b", 0x3f80_0000 * 32)],
+    );
+    launch.check(
+        "inst:store { @a = sum(in1 as u64); @b = sum(in1[1] as u64); }",
+        &[("@a", 0xfffe * 32), ("@b", 7 * 32)],
+    );
+}
+
+#[test]
+fn copies_have_two_sides() {
+    let ptx = "
+.visible .entry k(.param .u64 p)
+{
+	.reg .b32 %r<9>;
+	.reg .b64 %rd<9>;
+	.shared .align 16 .b8 tile[1024];
+	ld.param.u64 %rd1, [p];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd2, %r1, 16;
+	add.s64 %rd1, %rd1, %rd2;
+	mov.u32 %r2, tile;
+	mad.lo.u32 %r2, %r1, 16, %r2;
+	cp.async.ca.shared.global [%r2+16], [%rd1], 16;
+	cp.async.commit_group;
+	cp.async.wait_group 0;
+	ret;
+}
+";
+    let launch = Launch { ptx, threads: 32, buffer: vec![1; 512] };
+    launch.check("inst:async_copy { @s = sum(saddr as u64 & 1023); @a = sum(addr as u64 & 255); @b = sum(bytes as u64); }", &[
+        ("@s", 16 * 496 + 16 * 32),
+        ("@a", 2 * 16 * 120),
+        ("@b", 16 * 32),
+    ]);
+    launch.check("inst:wait:after { @done = sum(done as u64); }", &[("@done", 32)]);
+}
