@@ -134,7 +134,7 @@ fn dump_writes_an_array() {
         &79u64.to_le_bytes(),
         &[7],
         &1u64.to_le_bytes(),
-        &12u32.to_le_bytes(),
+        &3u32.to_le_bytes(),
         &210u32.to_le_bytes(),
         &12u32.to_le_bytes(),
         &0x10u64.to_le_bytes(),

@@ -110,6 +110,12 @@ impl<'r> StreamEvent<'r, '_> {
         self.reader.value(column, self.code, self.bytes)
     }
 
+    /// Where the values of a column are known to be on a line without a look at each: the bits of the leader's, and what is
+    /// added from a lane to the next (modulo 2⁶⁴; 0 where all have one value).
+    pub fn line(&self, column: usize) -> Option<(u64, i64)> {
+        self.code?.line(self.reader, column, self.mask, self.bytes)
+    }
+
     /// Puts the bits of a column's values, each at its lane of the mask; others are left alone. False, and nothing is
     /// put, if the column has no value a lane. [`Reader::typed`] makes values of bits.
     pub fn put_lanes(&self, column: usize, bits: &mut [u64; 32]) -> bool {

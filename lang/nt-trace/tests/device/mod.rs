@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "a module of several tests, each of which takes a part of it")]
 
-use nt_wire::stream::Head;
+use nt_wire::stream::{self, Head, STRIPE};
 
 /// What one save stores, and what a reader is to find.
 pub struct Saved {
@@ -32,7 +32,9 @@ pub struct Device {
     chunk: u64,
     units: u64,
     cap: u64,
-    claims: u64,
+    /// How many words of the cursor are used.
+    stripes: u64,
+    cursor: Vec<u8>,
     slots: Vec<u8>,
     pub drops: Vec<u32>,
     /// The next slot of each lane.
@@ -53,12 +55,22 @@ impl Device {
             chunk,
             units,
             cap,
-            claims: 0,
+            stripes: 1,
+            cursor: vec![0; stream::CURSOR as usize],
             slots: vec![0; cap as usize * 16],
             drops: vec![0; units as usize],
             pos: pos.collect(),
             stored: vec![0; units as usize * 32],
         }
+    }
+
+    /// As in a launch of many units, though it has few.
+    pub fn striped(self) -> Device {
+        Device { stripes: stream::STRIPES, ..self }
+    }
+
+    fn claims(&self) -> u64 {
+        stream::claims(if self.stripes == 1 { 0 } else { stream::STRIPED }, &self.cursor)
     }
 
     /// Stores an event; the number of it in its lane's cursor, if there was room.
@@ -73,8 +85,11 @@ impl Device {
                 self.drops[saved.warp as usize] += 1;
                 return None;
             }
-            let f = self.units + self.claims;
-            self.claims += 1;
+            let stripe = saved.warp % self.stripes;
+            let word = &mut self.cursor[(stripe * STRIPE) as usize..][..8];
+            let count = u64::from_le_bytes(word.try_into().unwrap());
+            word.copy_from_slice(&(count + 1).to_le_bytes());
+            let f = self.units + count * self.stripes + stripe;
             if (f + 1) * self.chunk <= self.cap {
                 let owner = (saved.warp * 32 + lane + 1).to_le_bytes();
                 self.slots[(f * self.chunk * 16) as usize..][..8].copy_from_slice(&owner);
@@ -93,19 +108,19 @@ impl Device {
 
     /// What a collector makes of it, in so many parts (or fewer, if there are not as many chunks).
     pub fn parts(&self, count: u64) -> Vec<Vec<u8>> {
-        let used = ((self.units + self.claims) * self.chunk).min(self.cap);
+        let used = ((self.units + self.claims()) * self.chunk).min(self.cap);
         let each = (used / self.chunk).div_ceil(count).max(1) * self.chunk;
         let starts: Vec<u64> = (0..used).step_by(each as usize).collect();
         let mut parts = Vec::new();
         for (part, &first) in starts.iter().enumerate() {
             let slots = each.min(used - first);
-            let passed = (self.units + self.claims) * self.chunk > self.cap;
+            let passed = (self.units + self.claims()) * self.chunk > self.cap;
             let drops = if part == 0 && passed { self.drops.as_slice() } else { &[] };
             let mut drops: Vec<u8> = drops.iter().flat_map(|word| word.to_le_bytes()).collect();
             let drops_bytes = drops.len() as u64;
             drops.resize(drops.len().next_multiple_of(64), 0);
             let head = Head {
-                claims: self.claims,
+                claims: self.claims(),
                 units: self.units,
                 cap: self.cap,
                 first_slot: first,

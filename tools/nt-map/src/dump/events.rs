@@ -47,10 +47,13 @@ pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool
     let mut spread: Vec<[u64; 32]> = vec![[0; 32]; lines.own()];
     let mut template = Template::default();
     for event in reader.events(piece) {
+        let by_lane = lanes && event.mask() != 0;
         for (column, bits) in spread.iter_mut().enumerate() {
-            event.put_lanes(column, bits);
+            if by_lane || event.line(column).is_none() {
+                event.put_lanes(column, bits);
+            }
         }
-        if lanes && event.mask() != 0 {
+        if by_lane {
             put_lanes(lines, reader, &event, &spread, &mut template, out);
             continue;
         }
@@ -65,9 +68,16 @@ pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool
         };
         let own = |column: usize| match event.value(column) {
             Some(value) => Some(Field::Value(value)),
-            None => spread
-                .get(column)
-                .map(|bits| Field::Spread(Spread { reader, column, mask: event.mask(), bits })),
+            None => match event.line(column) {
+                Some((first, step)) => {
+                    let first = reader.typed(column, first);
+                    let alone = event.mask() & event.mask().wrapping_sub(1) == 0;
+                    Some(if step == 0 || alone { Field::Value(first) } else { Field::Line(first, step) })
+                }
+                None => spread
+                    .get(column)
+                    .map(|bits| Field::Spread(Spread { reader, column, mask: event.mask(), bits })),
+            },
         };
         lines.put_event(out, event.warp(), common, own);
     }

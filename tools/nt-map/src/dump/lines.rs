@@ -20,6 +20,8 @@ pub(super) enum Field<'f> {
     Value(Value),
     /// Values of lanes.
     Spread(Spread<'f>),
+    /// The same, known to be the lowest lane's and so much more from lane to lane.
+    Line(Value, i64),
     /// A key that the site tells.
     Text(&'f str),
     /// A text as it is to stand there.
@@ -258,6 +260,7 @@ impl Lines {
             Some(Field::Hole(number)) => holes.push((out.len(), number)),
             Some(Field::Value(value)) => put_value(out, self.format, value),
             Some(Field::Spread(spread)) => self.put_spread(out, spread),
+            Some(Field::Line(first, step)) => self.put_line(out, first, step),
             Some(Field::Text(text)) => put_text(out, self.format, text),
             Some(Field::Raw(text)) => out.extend_from_slice(text),
             Some(Field::Number(number)) => put_number(out, number),
@@ -269,26 +272,9 @@ impl Lines {
 
     /// `4`, `0x7f00+4`, `1,5,2`; in JSON `4`, `{"first":…,"step":4}`, `[1,5,2]`.
     fn put_spread(&self, out: &mut Vec<u8>, spread: Spread<'_>) {
-        let json = self.format == Format::Json;
         match spread.told() {
             Told::One(value) => put_value(out, self.format, value),
-            Told::Line(first, step) => {
-                if json {
-                    out.extend_from_slice(b"{\"first\":");
-                }
-                put_value(out, self.format, first);
-                out.extend_from_slice(if json {
-                    b",\"step\":"
-                } else if step < 0 {
-                    b""
-                } else {
-                    b"+"
-                });
-                put_value(out, self.format, Value::Signed(step));
-                if json {
-                    out.push(b'}');
-                }
-            }
+            Told::Line(first, step) => self.put_line(out, first, step),
             Told::List => {
                 // Commas separate fields in CSV.
                 let (open, close) = match self.format {
@@ -305,6 +291,25 @@ impl Lines {
                 }
                 out.extend_from_slice(close);
             }
+        }
+    }
+
+    fn put_line(&self, out: &mut Vec<u8>, first: Value, step: i64) {
+        let json = self.format == Format::Json;
+        if json {
+            out.extend_from_slice(b"{\"first\":");
+        }
+        put_value(out, self.format, first);
+        out.extend_from_slice(if json {
+            b",\"step\":"
+        } else if step < 0 {
+            b""
+        } else {
+            b"+"
+        });
+        put_value(out, self.format, Value::Signed(step));
+        if json {
+            out.push(b'}');
         }
     }
 

@@ -6,7 +6,7 @@
 //! lane     launch u8  thread u8  lane u1  event u8           site u4   columns
 //! ```
 //!
-//! Rows are packed and little-endian. `site` is the number of the site in the manifest, 2³²−1 where none is known; lanes
+//! Rows are packed and little-endian. `site` counts the manifest's sites from 0, as the builtin does; it is 2³²−1 where none is known; lanes
 //! that are not in the mask have zeros. The header tells how many rows there are, so they are counted first.
 
 use super::jobs::{Job, Press, Rows};
@@ -17,7 +17,7 @@ use crate::input::Source;
 use crate::tell::Tell;
 use crate::walk::{Origin, walk};
 use anyhow::{Context, bail};
-use nt_trace::ntm::{Kernel, Map, Site, Stream, Type};
+use nt_trace::ntm::{Map, Stream, Type};
 use nt_trace::ntt::{Piece, Reader, Value};
 use std::sync::Arc;
 
@@ -146,8 +146,6 @@ struct Shape {
     launch: u64,
     threads: u64,
     types: Vec<Type>,
-    /// Numbers of sites.
-    sites: Vec<u32>,
     lanes: bool,
 }
 
@@ -165,12 +163,10 @@ impl Shape {
             Some(Store::Map(map)) => map.columns.iter().map(|column| column.ty).collect(),
             Some(Store::Table(_)) | None => Vec::new(),
         };
-        let ids = |kernel: &Kernel| kernel.sites.iter().map(|site: &Site| site.id).collect();
         Shape {
             launch: launch.map_or(0, |launch| launch.number),
             threads: block.iter().fold(1, |n: u64, &d| n.saturating_mul(u64::from(d))).max(1),
             types,
-            sites: origin.kernel.probed().map_or_else(Vec::new, ids),
             lanes,
         }
     }
@@ -225,7 +221,7 @@ fn events(shape: &Shape, reader: &Reader, piece: &Piece<'_>, out: &mut Vec<u8>) 
     let mut spread = vec![[0u64; 32]; columns];
     let warps = shape.threads.div_ceil(32);
     for event in reader.events(piece) {
-        let site = event.site().and_then(|site| shape.sites.get(site)).copied().unwrap_or(u32::MAX);
+        let site = event.site().and_then(|site| u32::try_from(site).ok()).unwrap_or(u32::MAX);
         for (column, bits) in spread.iter_mut().enumerate() {
             if !shape.lanes {
                 *bits = [0; 32];
