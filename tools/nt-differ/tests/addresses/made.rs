@@ -12,10 +12,10 @@ pub(crate) const BYTES: u64 = 4096;
 
 /// A kernel by chance.
 pub(crate) fn kernel(random: &mut Random) -> String {
-    let mut text = format!(
+    let mut text = String::from(
         ".version 8.0\n.target sm_80\n.address_size 64
 .visible .entry k(.param .u64 k_memory, .param .u32 k_n)
-{{
+{
 	.reg .pred %p<4>, %q<4>, %in;
 	.reg .b32 %r<8>, %c<4>, %m<4>;
 	.reg .b64 %memory, %at;
@@ -35,7 +35,7 @@ pub(crate) fn kernel(random: &mut Random) -> String {
 	and.b32 %m0, %r2, 4;
 	setp.eq.u32 %p2, %m0, 0;
 	setp.ge.u32 %p3, %r1, 32;
-"
+",
     );
     let mut maker = Maker { random, text: &mut text, labels: 0, ways_out: Vec::new() };
     let length = 4 + maker.random.below(8);
