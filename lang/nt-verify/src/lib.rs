@@ -240,6 +240,7 @@ impl<'w> Spans<'_, '_, 'w> {
                 is_branch: place.is_branch,
                 shadows: &|name| shadows.hides(name, at),
                 program: &|name| program.source(&place, writes, name),
+                overwrites: &|store| program.store(&place).as_ref() == Some(store),
                 pins,
                 level,
             };

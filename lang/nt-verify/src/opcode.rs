@@ -53,6 +53,10 @@ pub(crate) enum Slot {
     Argument,
     /// `[%nt_a+8]` in global memory.
     Global,
+    /// The address of the store at the site.
+    Overwritten,
+    /// What is loaded: one value of the last width, or a vector of 2 or 4 as the opcode says.
+    Loaded,
     /// A label.
     Target,
     /// The membermask of a `.sync` operation.
@@ -104,6 +108,8 @@ pub(crate) enum Act {
     Claim,
     /// Writes a word of an argument for a clone.
     Give,
+    /// Loads what the store at the site overwrites.
+    Old,
     Branch,
     Other,
 }
@@ -147,8 +153,8 @@ impl Form {
 }
 
 use Slot::{
-    Argument, Context, From, FromBoth, FromPredicate, Global, Mask, Pin, Stored, Target, To, ToBoth,
-    ToPredicates,
+    Argument, Context, From, FromBoth, FromPredicate, Global, Loaded, Mask, Overwritten, Pin, Stored, Target,
+    To, ToBoth, ToPredicates,
 };
 use Width::{Before, Bits, Half, Last, Wide};
 
@@ -254,6 +260,14 @@ const FORMS: &[Line] = &[
     ("st.global.v2|v4.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32", &[Global, Stored], Act::Store),
     ("st.global.v2.b64|u64|s64|f64", &[Global, Stored], Act::Store),
     ("st.param.b32|u32|s32|f32|b64|u64|s64|f64", &[Argument, From(Last)], Act::Give),
+    // The same access as the store's behind it: no other address, no other bytes.
+    (
+        "ld.global|shared.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64",
+        &[Loaded, Overwritten],
+        Act::Old,
+    ),
+    ("ld.global|shared.v2|v4.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32", &[Loaded, Overwritten], Act::Old),
+    ("ld.global|shared.v2.b64|u64|s64|f64", &[Loaded, Overwritten], Act::Old),
     // What is meant without words is `.relaxed.gpu`.
     ("red.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
     ("red.relaxed.gpu.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
@@ -340,7 +354,7 @@ pub(crate) fn is_sync(opcode: &str) -> bool {
 }
 
 /// The bits of a type's name; 0 for other words.
-fn bits(word: &str) -> u32 {
+pub(crate) fn bits(word: &str) -> u32 {
     match word {
         "pred" => 1,
         "b8" | "u8" | "s8" => 8,

@@ -39,6 +39,19 @@ pub(crate) enum Refused {
     Time(&'static str),
 }
 
+/// A plain store: what it overwrites may be loaded before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Store<'s> {
+    /// `global`, `shared`
+    pub(crate) space: &'static str,
+    /// The register or variable of its address, and what is added to it.
+    pub(crate) base: &'s str,
+    pub(crate) offset: i64,
+    /// Bits of an element, and how many elements.
+    pub(crate) bits: u32,
+    pub(crate) lanes: u32,
+}
+
 /// The names of a module, found when they are asked for first.
 pub(crate) struct Program<'m, 's> {
     pub(crate) module: &'m Module<'s>,
@@ -149,6 +162,36 @@ impl<'m, 's> Program<'m, 's> {
                 info.variable(name).and_then(|index| info.variables.get(index)).map(|variable| variable.space)
             }
         }
+    }
+
+    /// The store that a span stands before, if it is one that is nothing else: no order, no system, no cluster.
+    pub(crate) fn store(&self, place: &Place) -> Option<Store<'s>> {
+        let statement = self.module.statements.get(place.instruction? as usize)?;
+        let Kind::Instruction(instruction) = statement.kind else { return None };
+        let opcode = opcode(self.module, &instruction);
+        let mut words = opcode.split('.');
+        if place.is_after || words.next() != Some("st") {
+            return None;
+        }
+        let (mut space, mut lanes, mut bits) = (None, 1, 0);
+        for word in words {
+            match word {
+                "global" => space = Some("global"),
+                "shared" | "shared::cta" => space = Some("shared"),
+                "v2" => lanes = 2,
+                "v4" => lanes = 4,
+                "weak" | "wb" | "cg" | "cs" | "wt" => {}
+                // The type; nothing else may stand there.
+                _ => match crate::opcode::bits(word) {
+                    0 => return None,
+                    of_type => bits = of_type,
+                },
+            }
+        }
+        let operands = self.module.operands(&instruction);
+        let address = self.module.address(operands.first()?)?;
+        let base = self.module.at(address.base?);
+        (bits >= 8).then_some(Store { space: space?, base, offset: address.displacement, bits, lanes })
     }
 
     /// Does the instruction at a place leave the register of its own guard as it was?

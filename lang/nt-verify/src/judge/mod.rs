@@ -25,7 +25,7 @@ use crate::claim::Claim;
 use crate::hash::Table;
 use crate::opcode::{Act, Form, Level, Slot, forms, is_sync};
 use crate::pin::Pins;
-use crate::program::{Refused, Source};
+use crate::program::{Refused, Source, Store};
 use crate::span::{Instruction, Kind, Operand, Shape, Statement};
 use crate::value::{Content, Fact, Facts, Known, Linear, Predicate};
 use crate::{Report, Rule};
@@ -57,6 +57,8 @@ pub(crate) struct Site<'a, 'w> {
     pub(crate) shadows: &'a dyn Fn(&str) -> bool,
     /// What is a name of the program, which the instruction behind the span may read?
     pub(crate) program: &'a dyn Fn(&str) -> Result<Source, Refused>,
+    /// Is that the store that the span stands before?
+    pub(crate) overwrites: &'a dyn Fn(&Store<'_>) -> bool,
     /// The pins of the module.
     pub(crate) pins: &'a Pins<'a>,
     /// `.version` of the woven text, and the number of the first `sm_` of its `.target`.
@@ -449,6 +451,10 @@ impl<'w> Judge<'_, 'w> {
             }
             (Act::Store | Act::Reduce, _) => self.effect_on_memory(form, instruction, None, &during),
             (Act::Give, values) => self.give(form, instruction, values.as_deref(), &during),
+            (Act::Old, _) => {
+                self.old(form, instruction, &during);
+                self.destinations(form, instruction, &Known::Nothing, &during);
+            }
             (Act::Claim, Some(values)) => {
                 let amount = values.first().map(|value| self.linear(value));
                 self.effect_on_memory(form, instruction, amount, &during);
@@ -496,7 +502,14 @@ fn fits(form: &Form, operands: &[Operand<'_>]) -> bool {
         && form.slots.iter().zip(operands).all(|(slot, operand)| match (slot, &operand.shape) {
             (Slot::To(_) | Slot::ToPredicates | Slot::Target | Slot::FromPredicate, Shape::Name(_))
             | (Slot::FromPredicate, Shape::Not(_))
-            | (Slot::Context | Slot::Pin | Slot::Global | Slot::Argument, Shape::Address { .. }) => true,
+            | (
+                Slot::Context | Slot::Pin | Slot::Global | Slot::Argument | Slot::Overwritten,
+                Shape::Address { .. },
+            ) => true,
+            (Slot::Loaded, Shape::Vector(parts)) => {
+                form.lanes > 1 && parts.len() == form.lanes as usize && parts.iter().all(written)
+            }
+            (Slot::Loaded, Shape::Name(_)) => form.lanes == 1,
             (Slot::ToPredicates, Shape::Pair(first, second)) => written(first) && written(second),
             (Slot::ToBoth(_), Shape::Vector(parts)) => {
                 parts.len() == 2 && parts.iter().all(|part| matches!(part.shape, Shape::Name(_)))

@@ -8,7 +8,7 @@ use super::{During, Judge};
 use crate::Rule;
 use crate::claim::{Field, FieldKind};
 use crate::opcode::{Form, Slot};
-use crate::program::Refused;
+use crate::program::{Refused, Store};
 use crate::span::{Instruction, Number, Operand, Shape};
 use crate::special::special;
 use crate::value::{Area, Content, Facts, Known, Linear, Predicate, Room, Unknown};
@@ -35,6 +35,8 @@ impl<'w> Judge<'_, 'w> {
                 Slot::Mask => self.mask(operand, during),
                 Slot::Global
                 | Slot::Argument
+                | Slot::Loaded
+                | Slot::Overwritten
                 | Slot::Target
                 | Slot::To(_)
                 | Slot::ToPredicates
@@ -220,6 +222,30 @@ impl<'w> Judge<'_, 'w> {
                 }
             },
         })
+    }
+
+    /// V6 and V10 for a load of what the store at the site overwrites: the store's own access, where it happens.
+    pub(super) fn old(&mut self, form: &Form, instruction: &Instruction<'w>, during: &During) {
+        let Some(operand) = instruction.operands.get(1) else { return };
+        let Shape::Address { base, offset } = operand.shape else { return };
+        let space = match instruction.opcode.split('.').nth(1) {
+            Some("shared") => "shared",
+            _ => "global",
+        };
+        let is_it =
+            (self.site.overwrites)(&Store { space, base, offset, bits: form.last, lanes: form.lanes });
+        if !is_it {
+            let message =
+                "only what the store at the site overwrites is loaded, by its own address and width";
+            return self.add(Rule::V6, operand.span, message);
+        }
+        if self.site.pins.number(base).is_some() {
+            self.add(Rule::V16, operand.span, format!("`{base}` is pinned: its address is in `nt_pin`"));
+        }
+        if !self.is_site_on(during) {
+            let message = "what a store overwrites is loaded outside of its guard";
+            self.add(Rule::V10, operand.span, message);
+        }
     }
 
     /// V8: the membermask is what `activemask` gave, in this stretch and under this guard.

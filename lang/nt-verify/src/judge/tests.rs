@@ -16,6 +16,7 @@ fn check(span: &str, expected: &[Rule]) {
         is_branch: false,
         shadows: &|_| false,
         program: &|_| Err(Refused::Source("is nothing")),
+        overwrites: &|_| false,
         pins: &Pins::default(),
         level: ((8, 0), 90),
     };

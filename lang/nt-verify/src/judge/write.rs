@@ -30,6 +30,16 @@ impl<'w> Judge<'_, 'w> {
                     self.write(second, 1, complement, during);
                 }
                 (Slot::ToPredicates, _) => self.write(operand, 1, result.clone(), during),
+                (Slot::Loaded, Shape::Vector(parts)) => {
+                    for part in parts {
+                        let part_of = self.fresh(form.last);
+                        self.write(part, form.last, part_of, during);
+                    }
+                }
+                (Slot::Loaded, _) => {
+                    let loaded = self.fresh(form.last);
+                    self.write(operand, form.last, loaded, during);
+                }
                 (Slot::ToBoth(width), Shape::Vector(parts)) => {
                     for part in parts {
                         let bits = form.bits(*width);
