@@ -3,7 +3,7 @@
 //! A register is a slot of 64 bits a lane. Invariant: a slot holds the value of its register zero-extended, so that a
 //! wider instruction reads what PTX says it reads and a narrower one takes the low bits.
 //!
-//! Source: PTX ISA 9.0, section 5.2 (types) and 6.4.1 (operand size exceeding instruction-type size).
+//! Source: PTX ISA 9.0, section 5.2 (types) and 9.4.1 (operand size exceeding instruction-type size).
 
 /// A type of an instruction; the number is bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

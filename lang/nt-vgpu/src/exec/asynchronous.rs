@@ -1,6 +1,6 @@
 //! Asynchronous copies, done at once: the manual lets them be done at any time before the wait.
 //!
-//! Source: PTX ISA 9.0, section 9.7.9.25 (`cp.async`, `cp.async.bulk`), 9.7.13.15.16 (`cp.async.mbarrier.arrive`).
+//! Source: PTX ISA 9.0, section 9.7.9.25 (`cp.async`, `cp.async.bulk`), 9.7.13.15.15 (`cp.async.mbarrier.arrive`).
 
 use crate::code::{Address, Op, Src};
 use crate::decode::{Decoded, Line, missing};

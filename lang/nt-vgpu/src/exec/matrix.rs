@@ -6,7 +6,7 @@
 //! Products are exact and summed in f64 in order of k; the sum, with the accumulator, is rounded once. A tensor core
 //! adds in an order and with a precision that the manual leaves open, so results may differ in the last place.
 //!
-//! Source: PTX ISA 9.0, section 9.7.15 (`mma.sync`, `ldmatrix`, `stmatrix`), figures of fragments.
+//! Source: PTX ISA 9.0, section 9.7.14 (`mma.sync`, `ldmatrix`, `stmatrix`), figures of fragments.
 
 use crate::code::{Address, Dst, Op, Src};
 use crate::decode::{Decoded, Line, missing};

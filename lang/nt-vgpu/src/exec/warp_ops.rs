@@ -6,7 +6,7 @@
 //!
 //! A shuffle from a lane that is not there gives 0; the manual leaves it open.
 //!
-//! Source: PTX ISA 9.0, section 9.7.9.6 (`shfl.sync`), 9.7.14 (`vote.sync`, `match.sync`, `activemask`, `redux.sync`,
+//! Source: PTX ISA 9.0, section 9.7.9.6 (`shfl.sync`), 9.7.13 (`vote.sync`, `match.sync`, `activemask`, `redux.sync`,
 //! `elect.sync`, `bar.warp.sync`).
 
 use crate::code::{Dst, Op, Src};
