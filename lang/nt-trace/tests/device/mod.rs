@@ -1,6 +1,7 @@
 //! A machine that saves events into the memory of a stream, lane by lane, by the rules that woven kernels follow.
 
 #![allow(dead_code, unreachable_pub, reason = "a module of several tests, each of which takes a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first thing that is wrong")]
 
 use nt_wire::stream::{self, Head, STRIPE};
 

@@ -209,7 +209,7 @@ mod tests {
     /// Ranges as first, last, pages, rows.
     fn check(addresses: &[u64], rows: usize, expected: &[(u64, u64, u64, usize)]) -> PageAxis {
         let mut pages = Pages::new(12);
-        addresses.iter().rev().for_each(|&address| pages.insert(address));
+        addresses.iter().rev().for_each(|&address| pages.insert(address >> 12));
         let axis = PageAxis::new(&pages, rows);
         let ranges: Vec<_> = axis.ranges.iter().map(|r| (r.first, r.last, r.pages, r.rows)).collect();
         assert_eq!(ranges, expected);

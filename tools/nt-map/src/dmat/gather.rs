@@ -90,45 +90,28 @@ pub(super) fn look(
     chosen: &Chosen,
     tell: &mut Tell,
 ) -> anyhow::Result<Seen> {
-    struct State {
-        pages: Pages,
-        times: (u64, u64),
-        events: u64,
-        accesses: u64,
-    }
-    let new = || State { pages: Pages::new(bits), times: (u64::MAX, 0), events: 0, accesses: 0 };
-    let (about, states) =
-        sweep(choice, starts, None, sources, chosen, tell, new, |state, event, time, lanes| {
-            state.times = (state.times.0.min(time), state.times.1.max(time));
-            state.events += 1;
-            state.accesses += u64::from(event.mask().count_ones());
-            event.lanes().for_each(|lane| {
-                if let Some(&address) = lanes.get(lane as usize) {
-                    state.pages.insert(address);
-                }
-            });
+    let new = || Pages::new(bits);
+    let (about, sets) =
+        sweep(choice, starts, None, bits, sources, chosen, tell, new, |pages: &mut Pages, _, page, _| {
+            pages.insert(page);
         });
-    let mut all = new();
-    for state in states {
-        all.pages.union(state.pages);
-        all.times = (all.times.0.min(state.times.0), all.times.1.max(state.times.1));
-        all.events += state.events;
-        all.accesses += state.accesses;
-    }
-    if all.pages.overflow {
+    let mut pages = new();
+    sets.into_iter().for_each(|set| pages.union(set));
+    if pages.overflow {
         bail!(
             "the addresses are spread over too many pages of {} bytes: choose larger ones by `--page`",
             1u64 << bits
         );
     }
+    let Tally { times, events, accesses } = about.tally;
     Ok(Seen {
-        launch: about.launch.filter(|_| all.accesses > 0),
+        launch: about.launch.filter(|_| accesses > 0),
         launches: about.launches,
         arch: about.arch,
-        pages: all.pages,
-        times: all.times,
-        events: all.events,
-        accesses: all.accesses,
+        pages,
+        times,
+        events,
+        accesses,
         dropped: about.dropped,
         aligned: about.aligned,
     })
@@ -153,22 +136,18 @@ pub(super) fn count(
     let new = || State { cells: vec![0; size], last: (u64::MAX, 0) };
     let mut silent = Tell::silent();
     let only = (!choice.together).then_some(launch);
-    let (_, states) =
-        sweep(choice, starts, only, sources, chosen, &mut silent, new, |state, event, at, lanes| {
-            let Some(column) = time.column(at) else { return };
-            for lane in event.lanes() {
-                let Some(page) = lanes.get(lane as usize).map(|address| address >> pages.bits) else {
-                    continue;
-                };
-                if state.last.0 != page {
-                    let Some(row) = pages.row(page) else { continue };
-                    state.last = (page, row);
-                }
-                if let Some(cell) = state.cells.get_mut(state.last.1 * columns + column) {
-                    *cell += 1;
-                }
-            }
-        });
+    let bits = pages.bits;
+    let count = |state: &mut State, at: u64, page: u64, accesses: u64| {
+        let Some(column) = time.column(at) else { return };
+        if state.last.0 != page {
+            let Some(row) = pages.row(page) else { return };
+            state.last = (page, row);
+        }
+        if let Some(cell) = state.cells.get_mut(state.last.1 * columns + column) {
+            *cell += accesses;
+        }
+    };
+    let (_, states) = sweep(choice, starts, only, bits, sources, chosen, &mut silent, new, count);
     let mut cells = vec![0; size];
     for state in states {
         cells.iter_mut().zip(state.cells).for_each(|(cell, more)| *cell += more);
@@ -184,22 +163,39 @@ struct About {
     arch: u32,
     dropped: u64,
     aligned: bool,
+    tally: Tally,
 }
 
-/// Gives every event that is drawn to `work`, with its time and its addresses, on all cores. Each has a state of its own,
-/// so `work` must come to the same in whichever it is done.
+/// What of it is counted event by event.
+#[derive(Clone, Copy)]
+struct Tally {
+    times: (u64, u64),
+    events: u64,
+    accesses: u64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Tally { times: (u64::MAX, 0), events: 0, accesses: 0 }
+    }
+}
+
+/// Gives every event that is drawn to `work`, a page at a time: when, which page, and how many accesses. It is done on all
+/// cores, each with a state of its own, so `work` must come to the same in whichever it is done.
 #[allow(clippy::too_many_arguments, reason = "two callers, and what they differ in comes last")]
 fn sweep<'s, S: Send>(
     choice: &Choice,
     starts: &Starts,
     only: Option<u64>,
+    bits: u32,
     sources: &'s [Source],
     chosen: &Chosen,
     tell: &mut Tell,
     new: impl Fn() -> S,
-    work: impl Fn(&mut S, &StreamEvent<'_, '_>, u64, &[u64; 32]) + Sync,
+    work: impl Fn(&mut S, u64, u64, u64) + Sync,
 ) -> (About, Vec<S>) {
-    let states: Vec<Mutex<S>> = (0..rayon::current_num_threads()).map(|_| Mutex::new(new())).collect();
+    let state = |_| Mutex::new((new(), Tally::default()));
+    let states: Vec<Mutex<(S, Tally)>> = (0..rayon::current_num_threads()).map(state).collect();
     let mut about = About::default();
     let mut jobs: Vec<Job<'s>> = Vec::new();
     let turn = |jobs: &mut Vec<Job<'s>>| {
@@ -208,7 +204,8 @@ fn sweep<'s, S: Send>(
             // A thread has one job at a time, so nobody waits; a panic would have ended the program.
             let Some(state) = states.get(index) else { return };
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            job.run(&mut *state, &work);
+            let (state, tally) = &mut *state;
+            job.run(bits, tally, |time, page, accesses| work(state, time, page, accesses));
         });
         jobs.clear();
     };
@@ -249,11 +246,19 @@ fn sweep<'s, S: Send>(
     let Ok(()) = done;
     turn(&mut jobs);
     let states = states.into_iter().map(|state| state.into_inner().unwrap_or_else(PoisonError::into_inner));
-    (about, states.collect())
+    let (states, tallies): (Vec<S>, Vec<Tally>) = states.unzip();
+    for tally in tallies {
+        let all = &mut about.tally;
+        all.times = (all.times.0.min(tally.times.0), all.times.1.max(tally.times.1));
+        all.events += tally.events;
+        all.accesses += tally.accesses;
+    }
+    (about, states)
 }
 
 impl Job<'_> {
-    fn run<S>(&self, state: &mut S, work: &impl Fn(&mut S, &StreamEvent<'_, '_>, u64, &[u64; 32])) {
+    fn run(&self, bits: u32, tally: &mut Tally, mut work: impl FnMut(u64, u64, u64)) {
+        let address = self.columns.address;
         let mut lanes = [0; 32];
         let all = self.sites.iter().all(|&drawn| drawn);
         for event in self.reader.events(&self.piece) {
@@ -261,21 +266,51 @@ impl Job<'_> {
             if !all && !drawn() {
                 continue;
             }
-            let Some(time) = event.value(self.columns.time).and_then(nt_trace::ntt::Value::to_integer) else {
+            let Some(time) = self.time(&event) else { continue };
+            let accesses = u64::from(event.mask().count_ones());
+            tally.times = (tally.times.0.min(time), tally.times.1.max(time));
+            tally.events += 1;
+            tally.accesses += accesses;
+            if let Some(page) = one_page(&event, address, bits) {
+                work(time, page, accesses);
                 continue;
-            };
-            let start = match &self.starts {
-                None => 0,
-                // A warp whose start is not told cannot be placed.
-                Some(starts) => match starts.get(event.warp() as usize).copied().flatten() {
-                    Some(start) => start,
-                    None => continue,
-                },
-            };
-            let time = u64::try_from(time).unwrap_or(0).saturating_add(start);
-            if event.put_lanes(self.columns.address, &mut lanes) {
-                work(state, &event, time, &lanes);
+            }
+            event.put_lanes(address, &mut lanes);
+            // Lanes side by side are on one page more often than not.
+            let mut open: Option<(u64, u64)> = None;
+            let pages = event.lanes().filter_map(|lane| lanes.get(lane as usize)).map(|at| at >> bits);
+            for page in pages {
+                match &mut open {
+                    Some((of, accesses)) if *of == page => *accesses += 1,
+                    _ => {
+                        if let Some((page, accesses)) = open.replace((page, 1)) {
+                            work(time, page, accesses);
+                        }
+                    }
+                }
+            }
+            if let Some((page, accesses)) = open {
+                work(time, page, accesses);
             }
         }
     }
+
+    /// When an event was: a warp whose start is not told, though others' are, cannot be placed.
+    fn time(&self, event: &StreamEvent<'_, '_>) -> Option<u64> {
+        let time = event.value(self.columns.time)?.to_integer()?;
+        let start = match &self.starts {
+            None => 0,
+            Some(starts) => starts.get(usize::try_from(event.warp()).ok()?).copied().flatten()?,
+        };
+        Some(u64::try_from(time).unwrap_or(0).saturating_add(start))
+    }
+}
+
+/// The page of all accesses of an event, where the ends of a line tell that it is one.
+fn one_page(event: &StreamEvent<'_, '_>, column: usize, bits: u32) -> Option<u64> {
+    let (first, step) = event.line(column)?;
+    let mask = event.mask();
+    let run = i64::from(mask.checked_ilog2()?) - i64::from(mask.trailing_zeros());
+    let last = first.checked_add_signed(run.checked_mul(step)?)?;
+    (first >> bits == last >> bits).then_some(first >> bits)
 }

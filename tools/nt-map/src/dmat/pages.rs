@@ -24,9 +24,8 @@ impl Pages {
         Pages { bits, ..Pages::default() }
     }
 
-    /// Takes the page of an address.
-    pub(super) fn insert(&mut self, address: u64) {
-        let page = address >> self.bits;
+    /// Takes a page by its number.
+    pub(super) fn insert(&mut self, page: u64) {
         if self.last == Some(page) {
             return;
         }
