@@ -151,8 +151,11 @@ pub struct Settings {
     pub wait_ms: u32,
     /// How long the exit handler may collect, in ms.
     pub exit_ms: u32,
-    /// Device memory for segments a context, in bytes. 0: the lesser of 1 GiB and 1/16 of what is free.
+    /// Device memory for segments a context, in bytes. 0: 1 GiB, or room for several launches if that is more, but no
+    /// more than 1/16 of what is free.
     pub pool_bytes: u64,
+    /// What a launch may save beside what follows from its shape: bytes of its streams.
+    pub launch_bytes: u64,
 }
 
 impl Body for Settings {
@@ -163,10 +166,11 @@ impl Body for Settings {
         w.u32(self.exit_ms);
         w.u32(0);
         w.u64(self.pool_bytes);
+        w.u64(self.launch_bytes);
     }
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (protocol, wait_ms, exit_ms, _) = (r.u32()?, r.u32()?, r.u32()?, r.u32()?);
-        Ok(Settings { protocol, wait_ms, exit_ms, pool_bytes: r.u64()? })
+        Ok(Settings { protocol, wait_ms, exit_ms, pool_bytes: r.u64()?, launch_bytes: r.u64()? })
     }
 }
 

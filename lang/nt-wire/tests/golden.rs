@@ -56,7 +56,13 @@ fn messages() {
     check_message(
         "settings",
         1,
-        &message::Settings { protocol: 3, wait_ms: 1000, exit_ms: 2000, pool_bytes: 1 << 30 },
+        &message::Settings {
+            protocol: 3,
+            wait_ms: 1000,
+            exit_ms: 2000,
+            pool_bytes: 1 << 30,
+            launch_bytes: 256 << 20,
+        },
     );
     check_message("image", 2, &message::Image { size: 70_000 });
     let selected = vec!["_Z1a".to_owned(), "b".to_owned()];

@@ -132,7 +132,7 @@ impl Context {
         }
         guard(|| {
             let pool = self.pool.get_or_init(|| {
-                let pool = Pool::make(driver, self.handle, process.settings.pool_bytes);
+                let pool = Pool::make(driver, self.handle, &process.settings);
                 pool.map_err(|reason| notes::say(format!("no pool for probes could be made: {reason}"))).ok()
             });
             if pool.is_some() {

@@ -9,6 +9,7 @@ use std::ffi::c_uint;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use nt_wire::frame;
+use nt_wire::message::Settings;
 
 use crate::context::Current;
 use crate::driver::{Driver, Relaxed};
@@ -24,8 +25,10 @@ pub(crate) const MAPS: usize = 16;
 /// The most bytes that values of parameters take: what a kernel may have.
 pub(crate) const VALUES: usize = 32_768;
 
-/// The largest pool that is made without being asked for.
+/// The largest pool that is made without being asked for, unless launches are known to need more.
 const LARGEST: u64 = 1 << 30;
+/// Room for so many of them.
+const LAUNCHES: u64 = 16;
 /// The smallest that is worth having.
 const SMALLEST: u64 = 1 << 20;
 
@@ -117,7 +120,7 @@ impl Slot {
 }
 
 impl Pool {
-    pub(crate) fn make(driver: &Driver, context: Opaque, wanted: u64) -> Result<Pool, String> {
+    pub(crate) fn make(driver: &Driver, context: Opaque, settings: &Settings) -> Result<Pool, String> {
         const NON_BLOCKING: c_uint = 1;
         const DISABLE_TIMING: c_uint = 2;
         let check = |code: Code, what: &str| match code {
@@ -130,7 +133,11 @@ impl Pool {
         let (mut free, mut total) = (0, 0);
         // SAFETY: writes two sizes.
         check(unsafe { (driver.cuMemGetInfo_v2)(&raw mut free, &raw mut total) }, "cuMemGetInfo")?;
-        let mut bytes = if wanted == 0 { LARGEST.min(free as u64 / 16) } else { wanted }.max(SMALLEST);
+        let mut bytes = match settings.pool_bytes {
+            0 => settings.launch_bytes.saturating_mul(LAUNCHES).max(LARGEST).min(free as u64 / 16),
+            wanted => wanted,
+        };
+        bytes = bytes.max(SMALLEST);
         let (ring, base) = loop {
             let ring = Ring::new(bytes);
             let mut base = 0;

@@ -272,7 +272,7 @@ fn streams_that_are_gone_when_their_launches_are_collected() {
 }
 
 fn settings(pool_bytes: u64, wait_ms: u32) -> Settings {
-    Settings { protocol: PROTOCOL, wait_ms, exit_ms: 5000, pool_bytes }
+    Settings { protocol: PROTOCOL, wait_ms, exit_ms: 5000, pool_bytes, launch_bytes: 0 }
 }
 
 /// 2^20 blocks save 16 MiB: half of a pool of 32.

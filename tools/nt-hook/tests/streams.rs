@@ -26,7 +26,7 @@ fn stream(twin: &mut Twin, map: u32, bytes: u64) {
 }
 
 fn run(life: &str, launches: u32, fault: &str, pool_bytes: u64, bend: fn(&mut Twin)) -> Run {
-    let settings = Settings { protocol: PROTOCOL, wait_ms: 5000, exit_ms: 5000, pool_bytes };
+    let settings = Settings { protocol: PROTOCOL, wait_ms: 5000, exit_ms: 5000, pool_bytes, launch_bytes: 0 };
     let mut scene = Scene::with(Fate { settings, bend, ..Fate::default() });
     scene.fault = fault.into();
     let app = scene.app();

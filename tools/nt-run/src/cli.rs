@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MS", default_value_t = 2000)]
     pub(crate) exit_ms: u32,
 
-    /// Device memory for records, a context (64M, 2G) [default: the lesser of 1G and 1/16 of what is free]
+    /// Device memory for records, a context (64M, 2G) [default: 1G or 16 streams, at most 1/16 of what is free]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) pool: Option<u64>,
 

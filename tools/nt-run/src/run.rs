@@ -194,21 +194,21 @@ fn settings(args: &Args, probe: &Probe) -> Settings {
         protocol: nt_wire::PROTOCOL,
         wait_ms: if args.on_full == OnFull::Drop { 0 } else { args.wait_ms },
         exit_ms: args.exit_ms,
-        pool_bytes: pool(args, stream),
+        pool_bytes: pool(args),
+        launch_bytes: stream.unwrap_or(0),
     }
 }
 
-/// Memory for what launches save; 0 leaves it to the hook. Of a program with streams, `stream` is what a launch's gets.
-fn pool(args: &Args, stream: Option<u64>) -> u64 {
+/// Memory for what launches save; 0 leaves it to the hook, which looks at what is free.
+fn pool(args: &Args) -> u64 {
     // A launch gets half of the pool at most, which is a power of two.
-    let twice = stream.and_then(|bytes| bytes.checked_mul(2)?.checked_add(1)?.checked_next_power_of_two());
-    match (args.pool, twice) {
+    let room = |bytes: u64| bytes.checked_mul(2)?.checked_add(1)?.checked_next_power_of_two();
+    match (args.pool, args.stream.and_then(room)) {
         (Some(given), _) => given,
         // The software GPU's memory is the host's: a sixteenth of it would be much for what an interpreter records.
-        (None, Some(twice)) if args.vgpu.is_some() && args.stream.is_some() => twice.max(SOFTWARE_POOL),
-        (None, _) if args.vgpu.is_some() => SOFTWARE_POOL,
-        // As much as the hook takes by itself suffices.
-        (None, Some(twice)) if twice > 1 << 30 => twice,
+        (None, room) if args.vgpu.is_some() => room.unwrap_or(0).max(SOFTWARE_POOL),
+        // What was asked for is to be had, though it be more than the hook would take.
+        (None, Some(room)) if room > 1 << 30 => room,
         (None, _) => 0,
     }
 }

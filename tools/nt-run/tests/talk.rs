@@ -139,7 +139,13 @@ fn the_hooks_part() {
             let settings = hook.hello();
             assert_eq!(
                 settings,
-                Settings { protocol: PROTOCOL, wait_ms: 5, exit_ms: 9, pool_bytes: 64 << 20 }
+                Settings {
+                    protocol: PROTOCOL,
+                    wait_ms: 5,
+                    exit_ms: 9,
+                    pool_bytes: 64 << 20,
+                    launch_bytes: 0
+                }
             );
             let found = hook.image(&kernels);
             assert_eq!(found.selected, ["vector_add"]);

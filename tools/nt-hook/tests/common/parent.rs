@@ -41,7 +41,13 @@ pub struct Fate {
 impl Default for Fate {
     fn default() -> Fate {
         Fate {
-            settings: Settings { protocol: PROTOCOL, wait_ms: 1000, exit_ms: 2000, pool_bytes: 4 << 20 },
+            settings: Settings {
+                protocol: PROTOCOL,
+                wait_ms: 1000,
+                exit_ms: 2000,
+                pool_bytes: 4 << 20,
+                launch_bytes: 0,
+            },
             selected: vec!["chosen", "bare"],
             refuse: None,
             refuse_where: None,
