@@ -51,29 +51,21 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: u64) {
 
 /// Appends a number in hex, as of an address or a mask.
 pub(crate) fn put_hex(out: &mut Vec<u8>, format: Format, number: u64) {
-    let digits = (64 - number.leading_zeros()).div_ceil(4).max(1) as usize;
-    let mut text = [0; 20];
-    let mut end = 0;
-    let mut push = |byte: u8| {
-        if let Some(place) = text.get_mut(end) {
-            *place = byte;
-            end += 1;
+    // Quotes, `0x` and sixteen digits: the place never goes below 1.
+    let mut text = [b'"'; 20];
+    let (mut at, mut rest) = (19, number);
+    loop {
+        at -= 1;
+        text[at] = b"0123456789abcdef"[(rest & 15) as usize];
+        rest >>= 4;
+        if rest == 0 {
+            break;
         }
-    };
-    let quoted = format == Format::Json;
-    if quoted {
-        push(b'"');
     }
-    push(b'0');
-    push(b'x');
-    for digit in (0..digits).rev() {
-        let nibble = (number >> (4 * digit) & 15) as u8;
-        push(if nibble < 10 { b'0' + nibble } else { b'a' - 10 + nibble });
-    }
-    if quoted {
-        push(b'"');
-    }
-    out.extend_from_slice(text.get(..end).unwrap_or_default());
+    text[at - 2] = b'0';
+    text[at - 1] = b'x';
+    let quotes = usize::from(format == Format::Json);
+    out.extend_from_slice(&text[at - 2 - quotes..19 + quotes]);
 }
 
 /// Appends a value of a record.

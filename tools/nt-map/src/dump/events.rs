@@ -46,7 +46,14 @@ pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool
     // A column each; those that have one value for all lanes leave theirs alone.
     let mut spread: Vec<[u64; 32]> = vec![[0; 32]; lines.own()];
     let mut template = Template::default();
+    // A chunk's events have one warp.
+    let (mut head, mut warp) = (Vec::new(), None);
     for event in reader.events(piece) {
+        if warp != Some(event.warp()) {
+            warp = Some(event.warp());
+            head.clear();
+            lines.put_head(&mut head, event.warp());
+        }
         let by_lane = lanes && event.mask() != 0;
         for (column, bits) in spread.iter_mut().enumerate() {
             if by_lane || event.line(column).is_none() {
@@ -54,7 +61,7 @@ pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool
             }
         }
         if by_lane {
-            put_lanes(lines, reader, &event, &spread, &mut template, out);
+            put_lanes(lines, reader, &event, &spread, &head, &mut template, out);
             continue;
         }
         let site = lines.sites().get(event.site());
@@ -79,7 +86,7 @@ pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool
                     .map(|bits| Field::Spread(Spread { reader, column, mask: event.mask(), bits })),
             },
         };
-        lines.put_event(out, event.warp(), common, own);
+        lines.put_event(out, &head, common, own);
     }
 }
 
@@ -89,6 +96,7 @@ fn put_lanes(
     reader: &Reader,
     event: &StreamEvent<'_, '_>,
     spread: &[[u64; 32]],
+    head: &[u8],
     template: &mut Template,
     out: &mut Vec<u8>,
 ) {
@@ -107,7 +115,7 @@ fn put_lanes(
             Told::Line(..) | Told::List => Some(Field::Hole(HOLES + column)),
         },
     };
-    lines.put_template(template, event.warp(), common, own);
+    lines.put_template(template, head, common, own);
     let first = lines.thread(event.warp(), 0);
     for lane in event.lanes() {
         lines.put_filled(out, template, |hole| match hole {

@@ -163,31 +163,57 @@ impl Lines {
 
     /// Appends the line of one unit, whose column `n` is `field(n)`.
     pub(super) fn put<'f>(&self, out: &mut Vec<u8>, unit: u64, field: impl Fn(usize) -> Option<Field<'f>>) {
-        self.put_event(out, unit, |_| None, field);
+        self.put_head(out, unit);
+        self.put_rest(out, &mut Vec::new(), |_| None, field);
     }
 
-    /// The same, with the columns that streams have.
+    /// The same, with the columns that streams have. `head` is what [`Self::put_head`] makes of the unit.
     pub(super) fn put_event<'f>(
         &self,
         out: &mut Vec<u8>,
-        unit: u64,
+        head: &[u8],
         event: impl Fn(usize) -> Option<Field<'f>>,
         field: impl Fn(usize) -> Option<Field<'f>>,
     ) {
-        self.line(out, &mut Vec::new(), unit, event, field);
+        out.extend_from_slice(head);
+        self.put_rest(out, &mut Vec::new(), event, field);
+    }
+
+    /// The beginning of the lines of a unit.
+    pub(super) fn put_head(&self, out: &mut Vec<u8>, unit: u64) {
+        let (block, warp) = self.place(unit);
+        out.extend_from_slice(&self.before);
+        put_number(out, unit);
+        if self.format == Format::Json {
+            for (key, number) in [(&b",\"block\":"[..], block), (b",\"warp\":", warp)] {
+                if let Some(number) = number {
+                    out.extend_from_slice(key);
+                    put_number(out, number);
+                }
+            }
+        } else {
+            for number in [block, warp] {
+                out.push(separator(self.format));
+                match number {
+                    Some(number) => put_number(out, number),
+                    None => put_nothing(out, self.format),
+                }
+            }
+        }
     }
 
     /// Makes a template of it, in place of what is there.
     pub(super) fn put_template<'f>(
         &self,
         template: &mut Template,
-        unit: u64,
+        head: &[u8],
         event: impl Fn(usize) -> Option<Field<'f>>,
         field: impl Fn(usize) -> Option<Field<'f>>,
     ) {
         template.line.clear();
         template.holes.clear();
-        self.line(&mut template.line, &mut template.holes, unit, event, field);
+        template.line.extend_from_slice(head);
+        self.put_rest(&mut template.line, &mut template.holes, event, field);
     }
 
     /// Appends a line of a template, whose hole `n` is `field(n)`.
@@ -206,24 +232,15 @@ impl Lines {
         out.extend_from_slice(template.line.get(from..).unwrap_or_default());
     }
 
-    fn line<'f>(
+    /// All behind the head.
+    fn put_rest<'f>(
         &self,
         out: &mut Vec<u8>,
         holes: &mut Vec<(usize, usize)>,
-        unit: u64,
         event: impl Fn(usize) -> Option<Field<'f>>,
         field: impl Fn(usize) -> Option<Field<'f>>,
     ) {
-        let (block, warp) = self.place(unit);
-        out.extend_from_slice(&self.before);
-        put_number(out, unit);
         if self.format == Format::Json {
-            for (key, number) in [(&b",\"block\":"[..], block), (b",\"warp\":", warp)] {
-                if let Some(number) = number {
-                    out.extend_from_slice(key);
-                    put_number(out, number);
-                }
-            }
             for (n, key) in self.events.iter().enumerate() {
                 if let Some(field) = event(n) {
                     out.extend_from_slice(key.as_bytes());
@@ -236,13 +253,6 @@ impl Lines {
                 self.put_field(out, holes, field(n));
             }
         } else {
-            for number in [block, warp] {
-                out.push(separator(self.format));
-                match number {
-                    Some(number) => put_number(out, number),
-                    None => put_nothing(out, self.format),
-                }
-            }
             for n in 0..self.events.len() {
                 out.push(separator(self.format));
                 self.put_field(out, holes, event(n));
