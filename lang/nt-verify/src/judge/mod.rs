@@ -13,10 +13,12 @@
 //! Branches go forward only, so one pass in text order sees every way before the place where it comes in; what is
 //! known there is what is known on all of them. What cannot be proved is a violation.
 
+mod control;
 mod give;
 mod memory;
 mod names;
 mod number;
+mod outer;
 mod read;
 mod result;
 mod write;
@@ -27,11 +29,13 @@ use crate::opcode::{Act, Form, Level, Slot, forms, is_sync};
 use crate::pin::Pins;
 use crate::program::{Refused, Source, Store};
 use crate::span::{Instruction, Kind, Operand, Shape, Statement};
-use crate::value::{Content, Fact, Facts, Known, Linear, Predicate};
+use crate::value::{Content, Facts, Known, Linear, Predicate};
 use crate::{Report, Rule};
 pub(crate) use give::{Argument, Given};
 use nt_diag::Span;
 use number::About;
+use outer::When;
+pub(crate) use outer::{Carried, Outer, Saved};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -67,45 +71,6 @@ pub(crate) struct Site<'a, 'w> {
 
 /// The state registers of a kernel by name, and their bits.
 pub(crate) type State<'w> = BTreeMap<&'w str, u32>;
-
-/// What a span declares outside of its braces.
-#[derive(Debug, Default)]
-pub(crate) struct Outer<'w> {
-    pub(crate) registers: Vec<Carried<'w>>,
-    pub(crate) arguments: Vec<Argument<'w>>,
-}
-
-/// A register that a span declares outside of its braces, for an edit of the instruction behind it (V16).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Carried<'w> {
-    pub(crate) name: &'w str,
-    pub(crate) span: Span,
-    /// Where the span ends, it holds the address of this pin, and this much more.
-    pub(crate) pin: Option<(u32, u64)>,
-    /// The same for spans after the instruction.
-    pub(crate) saved: Saved<'w>,
-}
-
-/// A register that a span before an instruction declares outside of its braces, for spans after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Saved<'w> {
-    pub(crate) name: &'w str,
-    bits: u32,
-    when: When,
-}
-
-/// When a saved register has a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum When {
-    Always,
-    /// Where the guard of the instruction holds.
-    Guarded,
-    /// It is that guard's register, or, negated, the opposite of it.
-    Guard {
-        negated: bool,
-    },
-    Never,
-}
 
 /// Checks the statements of one span; the state that it declares is added to `state`. Gives what it declares for the
 /// instruction behind it.
@@ -305,100 +270,6 @@ impl<'w> Judge<'_, 'w> {
             Known::Lanes { .. } => self.unknown(u64::from(u32::MAX)),
             Known::Predicate(_) | Known::Nothing => self.unknown(u64::MAX),
         }
-    }
-
-    /// When a register that is saved with this content has a value.
-    fn when(&self, content: &Content) -> When {
-        let guard = self.site.guard.map(|(_, negated)| Fact::Held(0, !negated));
-        match content {
-            Content::Assigned(Known::Predicate(predicate)) if predicate.number == 0 => {
-                When::Guard { negated: predicate.negated }
-            }
-            Content::Assigned(_) => When::Always,
-            Content::Where(fact, _) if Some(fact) == guard.as_ref() => When::Guarded,
-            Content::Where(..) | Content::Unassigned => When::Never,
-        }
-    }
-
-    /// What is known of a saved register behind the instruction.
-    fn restored(&mut self, when: When, bits: u32) -> Content {
-        match (when, self.site.guard) {
-            (When::Always, _) => Content::Assigned(self.fresh(bits)),
-            (When::Guard { negated }, _) => {
-                let guard = Predicate::new(0, &Facts::default(), &Facts::default());
-                Content::Assigned(Known::Predicate(if negated { guard.not() } else { guard }))
-            }
-            (When::Guarded, Some((_, negated))) => Content::Where(Fact::Held(0, !negated), self.fresh(bits)),
-            (When::Guarded, None) | (When::Never, _) => Content::Unassigned,
-        }
-    }
-
-    // Control.
-
-    /// A label: whoever branched to it comes in here.
-    fn arrive(&mut self, name: &'w str) {
-        self.stretch += 1;
-        if let Some(other) = self.coming.remove(name) {
-            self.now = Some(match self.now.take() {
-                Some(here) => self.join(here, &other),
-                None => other,
-            });
-        }
-    }
-
-    /// What is known where two ways meet.
-    fn join(&mut self, one: Here, other: &Here) -> Here {
-        let facts = one.facts.or(&other.facts);
-        if Rc::ptr_eq(&one.contents, &other.contents) {
-            return Here { contents: one.contents, facts };
-        }
-        let mut contents = Vec::with_capacity(one.contents.len());
-        for (index, content) in one.contents.iter().enumerate() {
-            contents.push(match (content, other.contents.get(index)) {
-                (a, Some(b)) if a == b => a.clone(),
-                (Content::Assigned(_), Some(Content::Assigned(_))) => {
-                    // Both ways assigned it, something else each.
-                    let bits = self.registers.get(index).map_or(0, |register| register.bits);
-                    Content::Assigned(self.fresh(bits))
-                }
-                _ => Content::Unassigned,
-            });
-        }
-        Here { contents: Rc::new(contents), facts }
-    }
-
-    fn branch(&mut self, index: usize, operand: &Operand<'w>, during: &During) {
-        self.stretch += 1;
-        let Shape::Name(label) = operand.shape else { return };
-        match self.labels.get(label) {
-            None => {
-                let message = format!("`{label}` is no label of this span");
-                return self.add(Rule::V5, operand.span, message);
-            }
-            Some(&(place, _)) if place <= index => {
-                return self.add(Rule::V5, operand.span, format!("a branch back to `{label}`"));
-            }
-            Some(&(_, scope)) if !self.scopes.iter().any(|open| open.number == scope) => {
-                return self.add(
-                    Rule::V5,
-                    operand.span,
-                    format!("`{label}` stands in braces that do not hold this branch"),
-                );
-            }
-            Some(_) => {}
-        }
-        let Some(here) = self.now.take() else { return };
-        let taken = Here { contents: here.contents.clone(), facts: during.facts.clone() };
-        let taken = match self.coming.remove(label) {
-            Some(other) => self.join(other, &taken),
-            None => taken,
-        };
-        self.coming.insert(label, taken);
-        // Behind an unconditional branch nothing goes on; a guard that is known to hold makes it one.
-        self.now = match &during.guard {
-            Some(guard) => Some(Here { facts: here.facts.and(&guard.if_false), contents: here.contents }),
-            None => None,
-        };
     }
 
     // Instructions.
