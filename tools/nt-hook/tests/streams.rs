@@ -218,6 +218,16 @@ fn parameters_are_kept_where_they_are_wanted() {
     assert_eq!((launch.params.len(), launch.params[8..].to_vec()), (12, 7u32.to_le_bytes().to_vec()));
 }
 
+/// Copies fail: launches in flight are lost and said, the others are not probed, and the program does not notice.
+#[test]
+fn what_cannot_be_fetched_is_not_collected() {
+    let run = run("one", 40, "events=50,copy=719,delay=1", 4 << 20, |twin| stream(twin, 0, 100_000));
+    let (launches, probed, collected) = run.trace().count("chosen");
+    assert_eq!((launches, collected, run.trace().data.len()), (40, 0, 0));
+    let lost = format!("{probed} probed launches were not collected");
+    assert!(probed > 0 && run.trace().notes.contains(&lost), "{:?}", run.trace().notes);
+}
+
 #[test]
 fn streams_that_cannot_be() {
     let check = |bend: fn(&mut Twin), reason: &str| {
