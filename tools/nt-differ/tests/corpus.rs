@@ -171,7 +171,15 @@ fn differ(file: &str, takes: impl Fn(&str) -> bool) {
                     let rooms = if probed.has_streams() { &rooms[..] } else { &rooms[..1] };
                     for &room in rooms {
                         probed.room = room;
-                        let why = one(probed).err();
+                        let why = match one(probed) {
+                            // Lanes part at the branches of events too. Where they race, the schedule tells who wins, and
+                            // how often they go round.
+                            Err(_) if seed.is_some() && probed.has_streams() && shares(&text, &accesses) => {
+                                racy.insert(kernel.name.clone());
+                                None
+                            }
+                            one => one.err(),
+                        };
                         faults.extend(why.map(|why: String| format!("{at}, {probe}, {room:?}: {why}")));
                         runs += 1;
                     }
@@ -187,6 +195,24 @@ fn differ(file: &str, takes: impl Fn(&str) -> bool) {
         faults.len(),
         faults.iter().take(20).cloned().collect::<Vec<_>>().join("\n")
     );
+}
+
+/// Do threads of a launch write where others read or write?
+fn shares(text: &Text<'_>, accesses: &[Access]) -> bool {
+    let mut of: BTreeMap<u64, (u64, bool)> = BTreeMap::new();
+    for access in accesses {
+        let opcode = text.program.instruction(access.statement).and_then(|at| text.program.places().get(at));
+        let writes = opcode.is_some_and(|place| !place.opcode.starts_with("ld"));
+        for lane in (0..32u32).filter(|lane| access.lanes >> lane & 1 == 1) {
+            let thread = access.warp * 32 + u64::from(lane);
+            match of.entry(access.addresses[lane as usize]).or_insert((thread, writes)) {
+                (first, written) if *first == thread => *written |= writes,
+                (_, written) if *written || writes => return true,
+                _ => {}
+            }
+        }
+    }
+    false
 }
 
 /// Does a kernel hold an instruction that the software GPU does not execute?
