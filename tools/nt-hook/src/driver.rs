@@ -2,7 +2,8 @@
 //!
 //! Looked up once by symbol, in the driver whose functions the program got, with the real `dlsym`: these calls do not
 //! pass our own hooks. Plain variants throughout, with an explicit stream handle; functions whose arguments have changed
-//! between versions are not among them; a test holds their types to the headers' (`abi.tsv`). One that is missing and needed switches probing off, by name.
+//! between versions are not among them; a test holds their types to the headers' (`abi.tsv`). One that is missing and
+//! needed switches probing off, by name.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;

@@ -12,12 +12,13 @@
 
 use std::ffi::c_uint;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::Opaque;
+use crate::claim::Claim;
 use crate::collect;
 use crate::context::{Context, Current};
-use crate::driver::{self, Driver, PER_THREAD, Relaxed};
+use crate::driver::{self, Driver, Relaxed};
 use crate::kernel::{HandleKind, Kernel, Skip};
 use crate::layout::{self, Part};
 use crate::load::Owner;
@@ -26,7 +27,6 @@ use crate::prepare::{self, Loaded};
 use crate::process::{self, Process, lock};
 use crate::quiet::{SignalsBlocked, guard};
 use crate::stage::{Failure, check};
-use crate::tally::thread_pointer;
 use crate::tie::{self, Copy};
 use crate::time::{self, Deadline};
 use crate::twin::Twin;
@@ -44,10 +44,8 @@ pub(crate) struct Home {
     pub(crate) tables: Tables,
     /// Made before each launch, as far as they are needed.
     pub(crate) copies: Vec<Copy>,
-    /// Whose launches alone make them: [`stream_key`], [`NOBODY`] or [`RELEASED`].
-    stream: AtomicUsize,
-    /// Recorded behind all of a stream that has released it; null without constants.
-    released: Opaque,
+    /// Whose launches alone make them.
+    claim: Claim,
     /// Launches that are between [`Home::enter`] and [`Home::leave`].
     users: AtomicU32,
     /// Nobody finds it any more.
@@ -78,18 +76,8 @@ pub(crate) struct Tables {
     pub(crate) parts: [Part; MAPS],
 }
 
-/// No stream has claimed it yet.
-const NOBODY: usize = 0;
-/// Its stream is destroyed. No stream has this for a key.
-const RELEASED: usize = PER_THREAD;
 /// As many streams a twin has constants for, in one context and of one module.
 const STREAMS: usize = 16;
-
-/// What tells streams apart: the default stream of a thread by the thread, whose pointers are even.
-#[inline]
-pub(crate) fn stream_key(stream: Opaque) -> usize {
-    if stream as usize == PER_THREAD { thread_pointer() | 1 } else { stream as usize }
-}
 
 /// A home that a launch has entered.
 pub(crate) struct Entered {
@@ -135,7 +123,7 @@ impl Homes {
             let mut entered = home.enter()?;
             // Seen once: a launch that the program has not ordered behind its question for an address needs no copy.
             entered.copies = home.copies.iter().any(Copy::is_needed);
-            (!entered.copies || home.claim(stream_key(stream))).then_some(entered)
+            (!entered.copies || home.claim.is_for(stream)).then_some(entered)
         })
     }
 
@@ -144,16 +132,9 @@ impl Homes {
         self.of(context, owner).count() < STREAMS
     }
 
-    /// Lets a stream have one that another has released, if all that was in that is over.
+    /// Lets a stream have one that another has released.
     pub(crate) fn reuse(&self, context: &Context, owner: Option<Owner>, stream: Opaque, driver: &Driver) {
-        let key = stream_key(stream);
-        let released = self.of(context, owner).filter(|home| home.stream.load(Ordering::Acquire) == RELEASED);
-        // SAFETY: our own events.
-        let mut over = released.filter(|home| unsafe { (driver.cuEventQuery)(home.released) } == 0);
-        let _ = over.find(|home| {
-            let taken = home.stream.compare_exchange(RELEASED, key, Ordering::AcqRel, Ordering::Relaxed);
-            taken.is_ok()
-        });
+        let _ = self.of(context, owner).find(|home| home.claim.hand_over(stream, driver));
     }
 
     /// Takes a place for it; false if there is none.
@@ -181,18 +162,6 @@ impl Home {
         self.users.fetch_add(1, Ordering::SeqCst);
         let entered = Entered { home: self, copies: false };
         (!self.retiring.load(Ordering::SeqCst)).then_some(entered)
-    }
-
-    /// Whether it is that stream's, now or already.
-    #[inline]
-    fn claim(&self, key: usize) -> bool {
-        match self.stream.load(Ordering::Acquire) {
-            NOBODY => {
-                let claimed = self.stream.compare_exchange(NOBODY, key, Ordering::AcqRel, Ordering::Acquire);
-                claimed.is_ok() || claimed == Err(key)
-            }
-            other => other == key,
-        }
     }
 
     /// A launch was made, or not.
@@ -269,13 +238,8 @@ pub(crate) fn make(
         loaded.unload(driver);
     }
     let (copies, tables) = equipped?;
-    let mut released = std::ptr::null_mut();
-    if !copies.is_empty() {
-        const DISABLE_TIMING: c_uint = 2;
-        // SAFETY: writes one handle.
-        let code = unsafe { (driver.cuEventCreate)(&raw mut released, DISABLE_TIMING) };
-        check("cuEventCreate", code).map_err(|failure| failure.to_string())?;
-    }
+    let claim = if copies.is_empty() { Ok(Claim::none()) } else { Claim::new(driver) };
+    let claim = claim.map_err(|failure| failure.to_string())?;
     if tables.bytes != 0 || owner.is_some() {
         collect::start(process);
     }
@@ -287,8 +251,7 @@ pub(crate) fn make(
         loaded,
         tables,
         copies,
-        stream: AtomicUsize::new(NOBODY),
-        released,
+        claim,
         users: AtomicU32::new(0),
         retiring: AtomicBool::new(false),
         ended: AtomicBool::new(false),
@@ -408,14 +371,10 @@ pub(crate) fn retire_owners(owners: &[Owner], kernels: &[&'static Kernel]) {
     }
 }
 
-/// Before a stream is destroyed, which is not being captured: what it has claimed is free when all that is in it is over.
+/// Before a stream is destroyed, which is not being captured.
 pub(crate) fn release_stream(stream: Opaque, driver: &Driver) {
-    let key = stream as usize;
-    for home in lock(&ALL).iter().filter(|home| home.stream.load(Ordering::Acquire) == key) {
-        // SAFETY: our own event, and the program's stream.
-        if unsafe { (driver.cuEventRecord)(home.released, stream) } == 0 {
-            home.stream.store(RELEASED, Ordering::Release);
-        }
+    for home in lock(&ALL).iter().filter(|home| !home.copies.is_empty()) {
+        home.claim.release(stream, driver);
     }
 }
 

@@ -11,7 +11,8 @@
 //! calls             the launching calls                              launch    what becomes of a selected kernel's
 //! prepare, home     its first launch, and where
 //! twin              what runs in its place
-//! tie, symbols      what a twin shares with its original             arguments what it is launched with
+//! tie, symbols      what a twin shares with its original             claim     for which stream
+//! arguments         what it is launched with
 //! layout            where that lies
 //! ring, pool, stage memory for what probes save                      collect   the thread that fetches it,
 //!                                                                    batch     some launches at a time
@@ -33,6 +34,7 @@ mod batch;
 mod behind;
 mod boot;
 mod calls;
+mod claim;
 mod collect;
 mod context;
 mod driver;
