@@ -101,7 +101,9 @@ fn streams_that_come_and_go_share_a_twin() {
     let run = run("stream-after-stream", 40, "slow-copy", TWIN, ties);
     assert_eq!(run.trace().count("chosen"), (40, 40, 40));
     assert!(parts(&run, |_| 0).iter().all(|(number, seen)| number == seen));
-    assert!(run.logged("load") <= 4, "{}", run.logged("load"));
+    // How many it takes depends on how soon the driver comes to their ends: fewer than sixteen, or some launches would
+    // have gone unprobed.
+    assert!(run.logged("load") < 1 + 16, "{}", run.logged("load"));
 }
 
 #[test]
