@@ -202,7 +202,7 @@ pub fn weave_with(
             sites::move_to(module, function, options.place, &mut found);
             let name = choose::name(module, function);
             let closer = bodies::Closer::new(module, &probe.program, function, &name);
-            let (states, sites) = plan::keep(&probe.program, closer.run(found)?);
+            let (states, sites) = plan::sites(&closer, found)?;
             // Its probes match nothing, or have no effect: whatever else is wrong with the kernel is not their business.
             if sites.is_empty() {
                 return Ok(None);

@@ -16,12 +16,13 @@ use crate::bounds::Bounds;
 use crate::context::{Context, Fill};
 use crate::emit::{SPECIAL_REGISTERS, adds_up_lanes, live};
 use crate::pins::Pins;
+use crate::sites::Found;
 use crate::streams::Streams;
 use crate::{Parameter, Raised, UsedMap, UsedStream, UsedTable, WovenKernel, bounds, sites, streams, tables};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::Prepared;
 use nt_ir::launch::Conditions;
-use nt_ir::program::{Builtin, Inst, MapId, Op, Program, Unit};
+use nt_ir::program::{Builtin, Inst, MapId, Op, Program, SiteValue, Unit};
 use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Version};
 use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
 use nt_ptx::{Edits, ModuleInfo, TokenKind, identifiers_with_prefix};
@@ -122,8 +123,28 @@ fn begins_a_word(text: &str, prefix: &str) -> bool {
     })
 }
 
+/// The sites at which something is done, with what that is, and how states are kept.
+///
+/// A body may have the number of its site, which is counted among those that are left: where some turn out to be none, all
+/// are closed anew.
+pub(crate) fn sites<'p>(
+    closer: &Closer<'p>,
+    mut found: Vec<Found>,
+) -> Result<(Vec<Keep>, Vec<Site<'p>>), Refused> {
+    let is_number = |inst: &Inst| inst.op == Op::Site(SiteValue::Site);
+    let has_numbers = closer.program.probes.iter().flat_map(|probe| &probe.code).any(is_number);
+    loop {
+        let count = found.len();
+        let (states, sites) = keep(closer.program, closer.run(found)?);
+        if !has_numbers || sites.len() == count {
+            return Ok((states, sites));
+        }
+        found = sites.into_iter().map(|site| site.found).collect();
+    }
+}
+
 /// How states are kept, and the sites at which something is done then.
-pub(crate) fn keep<'p>(program: &Program, mut sites: Vec<Site<'p>>) -> (Vec<Keep>, Vec<Site<'p>>) {
+fn keep<'p>(program: &Program, mut sites: Vec<Site<'p>>) -> (Vec<Keep>, Vec<Site<'p>>) {
     let states = keep_states(program, &sites);
     let is_effect = |inst: &Inst| match inst.op {
         Op::WriteState(state, _) => states.get(state.0 as usize) == Some(&Keep::Register),

@@ -117,3 +117,32 @@ fn codes_tell_how_addresses_are_had() {
     let square = "	mul.wide.u32 %rd5, %r1, %r1;\n	add.s64 %rd5, %rd3, %rd5;\n	ld.global.u32 %r3, [%rd5];\n";
     assert_eq!(forms(square), ["list64", "list32", "stride"]);
 }
+
+/// What the builtin `site` says is the place in the list of the manifest, whatever else the tracepoints match.
+#[test]
+fn sites_are_counted_among_those_that_are_left() {
+    let program = "\
+program \"stores\"
+map m: stream<warp> { site: u32 told, addr: lanes<ptr> }
+probe warp inst:access.global where %0 {
+  %0: bool uniform = match op \"st.*\"
+  %1: u32 uniform = site site
+  %2: ptr = operand addr
+  save m(site = %1, addr = %2) if %0
+}
+";
+    let store = "	st.global.u32 [%rd1], %r1;\n";
+    let ptx = kernel(&format!("{LOAD}{store}{LOAD}{store}"));
+    let woven = weave(&ptx, &common::prepare(program));
+    assert_eq!(refusals(&ptx, &woven), "");
+    obeys(&ptx, &woven, "k");
+    let kernel = &woven.kernels[0];
+    let stream = kernel.maps[0].stream.as_ref().unwrap();
+    let places: Vec<(u64, Option<usize>)> = stream
+        .codes
+        .iter()
+        .map(|code| (code.told[0].1, kernel.sites.iter().position(|site| site.id == code.site)))
+        .collect();
+    assert_eq!(kernel.sites.len(), 2);
+    assert_eq!(places, [(0, Some(0)), (1, Some(1))]);
+}
