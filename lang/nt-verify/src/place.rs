@@ -33,8 +33,9 @@ pub(crate) struct Place {
     pub(crate) is_branch: bool,
 }
 
-/// Pragmas that speak of a function or block, not of the next instruction (PTX ISA 9.0, 12.1 to 12.5).
-const BLOCK_PRAGMAS: [&str; 3] = ["nounroll", "enable_smem_spilling", "frequency "];
+/// Pragmas that speak of a function or block, not of the next instruction (PTX ISA 9.0, 12.1 to 12.5), and marks of the
+/// author, which speak of nothing.
+const BLOCK_PRAGMAS: [&str; 4] = ["nounroll", "enable_smem_spilling", "frequency ", "nt.mark "];
 
 /// Finds the places of spans, asked for in text order.
 pub(crate) struct Places<'m, 's> {
@@ -99,7 +100,8 @@ impl<'m, 's> Places<'m, 's> {
                 Kind::Pragma(text) if !self.is_block_pragma(text) => {
                     return Err("a span between a pragma and the instruction that it speaks of");
                 }
-                Kind::Label(_) if behind.is_some_and(|s| matches!(s.kind, Kind::Pragma(_))) => {
+                // One that stands between may be a mark, with the label before it.
+                Kind::Label(_) | Kind::Pragma(_) if behind.is_some_and(|s| matches!(s.kind, Kind::Pragma(_))) => {
                     return Err("a span between a label and its pragma");
                 }
                 _ => {}
@@ -342,6 +344,11 @@ mod tests {
         check("{ L: ^.pragma \"nounroll\"; ret;}", Err("a span between a label and its pragma"));
         check("{ L: .loc 1 2 3\n ^.pragma \"nounroll\"; ret;}", Err("a span between a label and its pragma"));
         check("{ L: .pragma \"nounroll\"; ^ret;}", Ok((false, None)));
+        check("{ L: .pragma \"nt.mark a\"; ^ret;}", Ok((false, None)));
+        check(
+            "{ L: .pragma \"nt.mark a\"; ^.pragma \"nounroll\"; ret;}",
+            Err("a span between a label and its pragma"),
+        );
         check("{ ^L: .pragma \"nounroll\"; ret;}", Ok((true, None)));
         check("{ .pragma \"frequency 5\"; ^ret;}", Ok((true, None)));
         check("{ ^.pragma \"used_bytes_mask 0xfff\"; @%p ld.global.b32 %r, [%d];}", Ok((true, Some("%p"))));

@@ -57,9 +57,35 @@ pub(crate) enum Unknown {
 /// A sum of unknowns, each times a constant, and a constant; modulo 2^64.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Linear {
-    /// By unknown, rising; no factor is 0.
-    terms: Vec<(Unknown, u64)>,
+    terms: Terms,
     constant: u64,
+}
+
+/// Unknowns, rising, and their factors, none of them 0. Most values are one unknown or none, and cost no allocation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Terms {
+    None,
+    One((Unknown, u64)),
+    /// Two or more.
+    Many(Rc<[(Unknown, u64)]>),
+}
+
+impl Terms {
+    fn of(terms: &[(Unknown, u64)]) -> Self {
+        match terms {
+            [] => Terms::None,
+            [term] => Terms::One(*term),
+            _ => Terms::Many(Rc::from(terms)),
+        }
+    }
+
+    fn as_slice(&self) -> &[(Unknown, u64)] {
+        match self {
+            Terms::None => &[],
+            Terms::One(term) => std::slice::from_ref(term),
+            Terms::Many(terms) => terms,
+        }
+    }
 }
 
 impl Linear {
@@ -67,16 +93,16 @@ impl Linear {
     const MOST: usize = 8;
 
     pub(crate) fn constant(constant: u64) -> Self {
-        Linear { terms: Vec::new(), constant }
+        Linear { terms: Terms::None, constant }
     }
 
     pub(crate) fn unknown(unknown: Unknown) -> Self {
-        Linear { terms: vec![(unknown, 1)], constant: 0 }
+        Linear { terms: Terms::One((unknown, 1)), constant: 0 }
     }
 
     /// The value, if it is one constant.
     pub(crate) fn as_constant(&self) -> Option<u64> {
-        self.terms.is_empty().then_some(self.constant)
+        (self.terms == Terms::None).then_some(self.constant)
     }
 
     /// The unknown, if it is one and nothing else.
@@ -97,7 +123,7 @@ impl Linear {
 
     /// Each unknown, and its factor.
     pub(crate) fn terms(&self) -> &[(Unknown, u64)] {
-        &self.terms
+        self.terms.as_slice()
     }
 
     /// The constant beside the unknowns.
@@ -107,8 +133,12 @@ impl Linear {
 
     /// The same unknowns, or those of them that are wanted, without the constant.
     pub(crate) fn only(&self, wanted: impl Fn(Unknown) -> bool) -> Linear {
-        let terms = self.terms.iter().copied().filter(|&(unknown, _)| wanted(unknown)).collect();
-        Linear { terms, constant: 0 }
+        let all = self.terms.as_slice();
+        if all.iter().all(|&(unknown, _)| wanted(unknown)) {
+            return Linear { terms: self.terms.clone(), constant: 0 };
+        }
+        let terms: Vec<_> = all.iter().copied().filter(|&(unknown, _)| wanted(unknown)).collect();
+        Linear { terms: Terms::of(&terms), constant: 0 }
     }
 
     /// The pin that it holds once, and the constant beside it, if it holds nothing else.
@@ -121,7 +151,7 @@ impl Linear {
 
     /// The area whose base it holds once, if it holds exactly one base.
     pub(crate) fn base(&self) -> Option<Area> {
-        let mut bases = self.terms.iter().filter_map(|&(unknown, factor)| match unknown {
+        let mut bases = self.terms.as_slice().iter().filter_map(|&(unknown, factor)| match unknown {
             Unknown::Base(area) => Some((area, factor)),
             _ => None,
         });
@@ -133,8 +163,14 @@ impl Linear {
 
     /// `self + factor · other`, or `None` if that has too many terms.
     pub(crate) fn plus(&self, other: &Linear, factor: u64) -> Option<Linear> {
-        let mut terms: Vec<(Unknown, u64)> = Vec::with_capacity(self.terms.len() + other.terms.len());
-        let (mut left, mut right) = (self.terms.iter().peekable(), other.terms.iter().peekable());
+        let constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor));
+        if other.terms == Terms::None {
+            return Some(Linear { terms: self.terms.clone(), constant });
+        }
+        let mut terms = [(Unknown::Some(0), 0); Self::MOST];
+        let mut free = terms.iter_mut();
+        let (mut left, mut right) =
+            (self.terms.as_slice().iter().peekable(), other.terms.as_slice().iter().peekable());
         loop {
             let term = match (left.peek().copied(), right.peek().copied()) {
                 (Some(&(a, n)), Some(&(b, m))) if a == b => {
@@ -153,11 +189,11 @@ impl Linear {
                 _ => break,
             };
             if term.1 != 0 {
-                terms.push(term);
+                *free.next()? = term;
             }
         }
-        let constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor));
-        (terms.len() <= Self::MOST).then_some(Linear { terms, constant })
+        let used = Self::MOST - free.len();
+        terms.get(..used).map(|terms| Linear { terms: Terms::of(terms), constant })
     }
 }
 
@@ -174,7 +210,7 @@ pub(crate) enum Fact {
 
 /// A set of facts; at most [`Facts::MOST`], more are forgotten.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Facts(Rc<Vec<Fact>>);
+pub(crate) struct Facts(Option<Rc<[Fact]>>);
 
 impl Facts {
     /// Far beyond what a probe needs; it bounds what a hostile text can make the checks cost.
@@ -184,21 +220,31 @@ impl Facts {
         facts.sort();
         facts.dedup();
         facts.truncate(Self::MOST);
-        Facts(Rc::new(facts))
+        Facts::sorted(facts)
+    }
+
+    fn sorted(facts: Vec<Fact>) -> Self {
+        Facts((!facts.is_empty()).then(|| Rc::from(facts)))
+    }
+
+    fn as_slice(&self) -> &[Fact] {
+        self.0.as_deref().unwrap_or(&[])
     }
 
     pub(crate) fn holds(&self, fact: &Fact) -> bool {
-        self.0.binary_search(fact).is_ok()
+        self.as_slice().binary_search(fact).is_ok()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Fact> {
-        self.0.iter()
+        self.as_slice().iter()
     }
 
     /// What is true where both are.
     pub(crate) fn and(&self, other: &Facts) -> Facts {
-        if other.0.is_empty() {
+        if other.0.is_none() {
             self.clone()
+        } else if self.0.is_none() {
+            other.clone()
         } else {
             Facts::of(self.iter().chain(other.iter()).cloned().collect())
         }
@@ -206,7 +252,10 @@ impl Facts {
 
     /// What is true where one of them is, nobody knows which.
     pub(crate) fn or(&self, other: &Facts) -> Facts {
-        Facts(Rc::new(self.iter().filter(|fact| other.holds(fact)).cloned().collect()))
+        match (&self.0, &other.0) {
+            (Some(one), Some(two)) if Rc::ptr_eq(one, two) => self.clone(),
+            _ => Facts::sorted(self.iter().filter(|fact| other.holds(fact)).cloned().collect()),
+        }
     }
 }
 
