@@ -15,7 +15,7 @@ map seen: stream<warp> { unit: u64, site: u32 }
 warp inst:store.global { seen.save(warp, site); }
 ";
 
-/// Warps whose number leaves `rest` when divided by `every` store `times` times over, each at its own place.
+/// Lane 0 of each `every`th warp stores 70 times, in a loop or without one.
 fn kernel(straight: bool) -> String {
     let store = "\tst.global.u32 [%rd1], %r1;\n";
     let stores = match straight {
@@ -44,6 +44,8 @@ fn kernel(straight: bool) -> String {
 \tmov.u32 %r6, 0;
 \tshr.u32 %r7, %r1, 5;
 \trem.u32 %r7, %r7, %r2;
+\tand.b32 %r5, %r1, 31;
+\tor.b32 %r7, %r7, %r5;
 \tsetp.ne.u32 %p1, %r7, 0;
 \t@%p1 bra $L_done;
 {stores}$L_done:
