@@ -8,7 +8,7 @@
 use crate::device::{Job, Ran, Text};
 use crate::probed::Probed;
 use nt_trace::ntm::Kernel;
-use nt_trace::ntt::{Cursors, Reader, StreamEvent};
+use nt_trace::ntt::{Cursors, Reader, StreamEvent, Value};
 use nt_wire::frame::{self, ALIGN};
 use nt_wire::stream::Head;
 
@@ -145,7 +145,7 @@ fn one(event: &StreamEvent<'_, '_>, columns: usize) -> Result<Event, String> {
         sequence: event.sequence(),
         mask: event.mask(),
         site: event.site().ok_or("an event of no site")?,
-        values: (0..columns).map(|column| event.value(column).and_then(|v| v.to_integer())).collect(),
+        values: (0..columns).map(|column| event.value(column).and_then(Value::to_integer)).collect(),
         lanes: (0..columns).map(lanes).collect(),
     })
 }

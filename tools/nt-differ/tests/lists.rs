@@ -147,7 +147,7 @@ fn differ(name: &str, sidecar: &str) {
                     let options = Options { seed, sms: 3, max_steps: 1 << 26 };
                     let mut accesses = Vec::new();
                     let mut watch = |_: &[u8], seen: &nt_vgpu::Accessed<'_>| {
-                        accesses.extend(Access::of(&text, &job, seen))
+                        accesses.extend(Access::of(&text, &job, seen));
                     };
                     let plain = device::run_watched(&text.program, &job, &options, None, &mut watch).unwrap();
                     for room in [Room::More(1 << 12), Room::More(3), Room::Fewer(2)] {

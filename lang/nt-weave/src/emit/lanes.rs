@@ -15,9 +15,10 @@
 //! is not asked for a stride. The lanes of a `.sync` are those that `activemask` has just named, and no branch of ours stands
 //! between, so that they are there together.
 
+use super::claim::Claimed;
 use super::operand::{Class, Operand};
 use super::save::{Piece, SLOT_STORE};
-use super::stream::{Claimed, DEAD, Event, Group, Place};
+use super::stream::{DEAD, Event, Group, Place};
 use super::{Refusal, Span};
 use crate::codes::Stored;
 use crate::context::Fill;

@@ -21,6 +21,7 @@
 //! Costs and alternatives were measured; `docs/injection.md` has the numbers.
 
 mod add;
+mod claim;
 mod divide;
 mod effects;
 mod index;

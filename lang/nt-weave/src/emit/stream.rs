@@ -19,16 +19,6 @@
 //! elected lane's moves, so that groups of a warp that has parted never meet in a slot. A chunk that is full leaves the
 //! cursor at a multiple of the chunk, which is how it is seen. Nothing is done at the exit.
 //!
-//! All that claim meet where they count, and an address takes one of them after the other. So in large launches there are
-//! 64 counts, the *stripes*, and a warp keeps to one of them, which gives out each 64th chunk:
-//!
-//! ```text
-//!     setp.ge.u32 %nt_p3, %nt_r5, 2048;                   %nt_r5 = warps of the launch
-//!     selp.b32 %nt_r7, %nt_r6, 0, %nt_p3;                 %nt_r6 = this one's number
-//!     mul.lo.u32 %nt_r8, %nt_r7, 2654435769;              2^32 over the golden ratio: of numbers at any distance from each
-//!     shr.u32 %nt_r9, %nt_r8, 26;                         other, in each stripe about as many
-//! ```
-//!
 //! In a run of sites that share an election ([`Turn`]) `%nt_mask` and `%nt_lead` are registers at function level too, and
 //! all but the first event have neither election nor question for room: 10 instructions instead of 19. `docs/injection.md`,
 //! Streams.
@@ -39,21 +29,12 @@ use super::save::{Piece, SLOT_STORE};
 use super::{Refusal, Span};
 use crate::context::Fill;
 use crate::sites::Kind;
-use crate::streams::{Event as Planned, Room, Stream, Turn};
+use crate::streams::{Event as Planned, Stream, Turn};
 use nt_ir::layout::{Layout, MASK, Presence, SLOT};
 use nt_ir::program::{Map, MapId, Type, Unit, ValueId};
 
 /// A cursor that finds no chunk any more: above every capacity, with low bits of zero.
 pub(super) const DEAD: u32 = 0xffff_0000;
-
-/// A launch of so many warps uses all stripes, a smaller one the first alone.
-const STRIPED: u32 = 2048;
-/// How many stripes that are, as a power of two.
-const STRIPES: u32 = 6;
-/// Bytes from one stripe's word to the next.
-const STRIPE: u32 = 64;
-/// A number of 32 bits times this has the stripe in its highest bits.
-const SPREAD: u32 = 0x9e37_79b9;
 
 /// One `save` of a probe to a stream.
 #[derive(Clone, Copy)]
@@ -82,17 +63,6 @@ pub(super) struct Place<'a> {
     /// How the context counts it.
     pub(super) number: u32,
     pub(super) cursor: Operand<'a>,
-}
-
-/// A chunk that was asked for.
-#[derive(Clone, Copy)]
-pub(super) struct Claimed<'a> {
-    /// Its slot 0, in 64 bits; where there is no such chunk, one behind the end.
-    slot: Operand<'a>,
-    /// The slot behind that.
-    pub(super) first: Operand<'a>,
-    /// Is it there?
-    pub(super) is_there: Operand<'a>,
 }
 
 impl<'a> Span<'a> {
@@ -195,7 +165,7 @@ impl<'a> Span<'a> {
     }
 
     /// A word of the context of 4 bytes, read anew: it is an operand in the constant bank.
-    fn context_half(&mut self, fill: Fill) -> Result<Operand<'a>, Refusal> {
+    pub(super) fn context_half(&mut self, fill: Fill) -> Result<Operand<'a>, Refusal> {
         let offset = self.plan.offset(fill).ok_or("its context has no such word")?;
         let (value, prefix) = (self.temp(Class::B32), self.plan.prefix);
         self.line(format_args!("ld.param.u32 {value}, [{prefix}ctx+{offset}];"));
@@ -230,116 +200,6 @@ impl<'a> Span<'a> {
             self.make_room(place, room, group)?;
         }
         self.short_event(event, place, declared, layout, group)
-    }
-
-    /// Sees to it that the leader's chunk has room for so many slots, or counts what it has no room for.
-    fn make_room(&mut self, place: Place<'a>, room: Room, group: Group<'a>) -> Result<(), Refusal> {
-        let Place { stream: &Stream { chunk, .. }, cursor, .. } = place;
-        let leads = group.leads;
-        let low = Operand::word(chunk - 1);
-        let is_full = match room.slots {
-            1 => {
-                let at = self.op(Class::B32, "and.b32", &[cursor, low]);
-                self.op(Class::Pred, "setp.eq.and.u32", &[at, Operand::word(0), leads])
-            }
-            slots => {
-                // One less, so that a cursor without a chunk is the fullest.
-                let at = self.op(Class::B32, "add.u32", &[cursor, Operand::word(u32::MAX)]);
-                let at = self.op(Class::B32, "and.b32", &[at, low]);
-                let last = Operand::word((chunk - 1).saturating_sub(slots));
-                self.op(Class::Pred, "setp.gt.and.u32", &[at, last, leads])
-            }
-        };
-        let goes_on = self.label();
-        let target = self.target(goes_on);
-        self.line(format_args!("@!{is_full} bra {target};"));
-        let mark = self.enter();
-        self.claim(place, room.events, group)?;
-        self.leave(mark);
-        self.place_label(goes_on);
-        Ok(())
-    }
-
-    /// Claims a chunk for the leader, who is alone here, or counts so many events as dropped.
-    fn claim(&mut self, place: Place<'a>, events: u32, group: Group<'a>) -> Result<(), Refusal> {
-        let cursor = place.cursor;
-        let lives = self.op(Class::Pred, "setp.ne.u32", &[cursor, Operand::word(DEAD)]);
-        let claimed = self.claimed(place, group, lives)?;
-        let next = self.op(Class::B32, "selp.b32", &[claimed.first, Operand::word(DEAD), claimed.is_there]);
-        self.line(format_args!("mov.b32 {cursor}, {next};"));
-        self.note(place, claimed, events)
-    }
-
-    /// The chunk that the lanes in which `lives` holds get, of which there is one: that leads.
-    ///
-    /// `atom` at an address that looks different in each lane, by 8 bytes for each lane below: the leader has none below,
-    /// and without it ptxas elects a lane once more.
-    pub(super) fn claimed(
-        &mut self,
-        place: Place<'a>,
-        group: Group<'a>,
-        lives: Operand<'a>,
-    ) -> Result<Claimed<'a>, Refusal> {
-        let Place { stream, number, .. } = place;
-        let lower = group.lower.ok_or("it makes room where no lane is elected")?;
-        let rank = self.op(Class::B32, "popc.b32", &[lower]);
-        let units = self.context_half(Fill::Units(number))?;
-        let is_striped = self.op(Class::Pred, "setp.ge.u32", &[units, Operand::word(STRIPED)]);
-        let warp = self.index(Unit::Warp);
-        let warp = self.op(Class::B32, "cvt.u32.u64", &[warp]);
-        let warp = self.op(Class::B32, "selp.b32", &[warp, Operand::word(0), is_striped]);
-        let spread = self.op(Class::B32, "mul.lo.u32", &[warp, Operand::word(SPREAD)]);
-        let stripe = self.op(Class::B32, "shr.u32", &[spread, Operand::word(u32::BITS - STRIPES)]);
-        let counter = self.context_word(Fill::Cursor(number))?;
-        let counter = self.op(Class::B64, "mad.wide.u32", &[stripe, Operand::word(STRIPE), counter]);
-        let counter = self.op(Class::B64, "mad.wide.u32", &[rank, Operand::word(8), counter]);
-        let claimed = self.temp(Class::B64);
-        // Of a lane that gave up before, and of those that do not lead, a number beyond all chunks.
-        self.line(format_args!("mov.b64 {claimed}, {DEAD};"));
-        self.line(format_args!("@{lives} atom.global.add.u64 {claimed}, [{counter}], 1;"));
-        let shift = self.op(Class::B32, "selp.b32", &[Operand::word(STRIPES), Operand::word(0), is_striped]);
-        let chunk = self.op(Class::B64, "shl.b64", &[claimed, shift]);
-        let stripe = self.op(Class::B64, "cvt.u64.u32", &[stripe]);
-        let chunk = self.op(Class::B64, "add.u64", &[chunk, stripe]);
-        let units = self.op(Class::B64, "cvt.u64.u32", &[units]);
-        let chunk = self.op(Class::B64, "add.u64", &[chunk, units]);
-        let slot = self.op(Class::B64, "shl.b64", &[chunk, Operand::word(stream.chunk.trailing_zeros())]);
-        let capacity = self.capacity_of_slots(number)?;
-        let capacity = self.op(Class::B64, "cvt.u64.u32", &[capacity]);
-        // Capacities are whole chunks.
-        let is_there = self.op(Class::Pred, "setp.lt.u64", &[slot, capacity]);
-        let first = self.op(Class::B32, "cvt.u32.u64", &[slot]);
-        let first = self.op(Class::B32, "add.u32", &[first, Operand::word(1)]);
-        Ok(Claimed { slot, first, is_there })
-    }
-
-    /// Writes whose chunk it is into its first slot; counts so many events as dropped if there is none. The lane that has
-    /// claimed it is alone here.
-    pub(super) fn note(
-        &mut self,
-        place: Place<'a>,
-        claimed: Claimed<'a>,
-        events: u32,
-    ) -> Result<(), Refusal> {
-        let number = place.number;
-        let Claimed { slot, is_there, .. } = claimed;
-        let warp = self.index(Unit::Warp);
-        let base = self.context_word(Fill::Base(number))?;
-        let address = self.scaled(slot, SLOT, base);
-        let owner = self.op(Class::B64, "shl.b64", &[warp, Operand::word(5)]);
-        let lane = self.special("%laneid");
-        let lane = self.op(Class::B64, "cvt.u64.u32", &[lane]);
-        let owner = self.op(Class::B64, "add.u64", &[owner, lane]);
-        let owner = self.op(Class::B64, "add.u64", &[owner, Operand::long(1)]);
-        self.line(format_args!("@{is_there} st.global.b64 [{address}], {owner};"));
-        let units = self.context_half(Fill::Units(number))?;
-        let units = self.op(Class::B64, "cvt.u64.u32", &[units]);
-        let drops = self.context_word(Fill::Drops(number))?;
-        let drops = self.scaled(warp, 4, drops);
-        let has_none = self.op(Class::Pred, "not.pred", &[is_there]);
-        let counts = self.op(Class::Pred, "setp.lt.and.u64", &[warp, units, has_none]);
-        self.line(format_args!("@{counts} red.global.add.u32 [{drops}], {events};"));
-        Ok(())
     }
 
     pub(super) fn slots_of_event(&self, map: MapId) -> u32 {
