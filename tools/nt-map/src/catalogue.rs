@@ -133,10 +133,15 @@ impl Catalogue {
                         if let Some(count) = entry.and_then(|entry| entry.counts.get_mut(batch.index)) {
                             // Events are counted for a list alone: all of the data is read for it.
                             let streams = tell.is_some().then_some(&mut streams);
-                            if let Err(unfit) = count.add_part(&batch, streams)
-                                && let Some(tell) = &mut tell
-                            {
-                                tell.fault(&source.name, format_args!("frame at byte {}: {unfit}", batch.at));
+                            let added = count.add_part(&batch, streams);
+                            if let Some(tell) = &mut tell {
+                                let at = batch.at;
+                                match added {
+                                    Ok(torn) => tell.torn(&source.name, at, torn),
+                                    Err(unfit) => {
+                                        tell.fault(&source.name, format_args!("frame at byte {at}: {unfit}"));
+                                    }
+                                }
                             }
                         }
                     }
@@ -270,19 +275,24 @@ impl Count {
         self.dropped = self.dropped.saturating_add(units.saturating_sub(capacity));
     }
 
-    /// Adds a part of a stream; counts its events if `streams` are there to count with.
-    fn add_part(&mut self, batch: &StreamBatch<'_>, streams: Option<&mut Streams>) -> Result<(), Unfit> {
+    /// Adds a part of a stream; counts its events if `streams` are there to count with, and says how many chunks hold
+    /// what no event is.
+    fn add_part(&mut self, batch: &StreamBatch<'_>, streams: Option<&mut Streams>) -> Result<u64, Unfit> {
         let part = Head::decode(batch.data).ok();
         if part.is_none_or(|part| part.head.part == 0) {
             self.batches += 1;
             self.units = self.units.saturating_add(part.map_or(0, |part| part.head.units));
         }
         self.bytes = self.bytes.saturating_add(batch.data.len() as u64);
-        let Some(streams) = streams else { return Ok(()) };
+        let Some(streams) = streams else { return Ok(0) };
         let mut open = streams.open(batch)?;
         self.dropped += open.dropped().map(|(_, count)| u64::from(count)).sum::<u64>();
-        self.stored += open.pieces(1 << 16).map(|piece| piece.stored).sum::<u64>();
-        Ok(())
+        let mut torn = 0;
+        for piece in open.pieces(1 << 16) {
+            self.stored += piece.stored;
+            torn += piece.torn;
+        }
+        Ok(torn)
     }
 }
 

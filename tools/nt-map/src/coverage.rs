@@ -57,7 +57,12 @@ pub(crate) fn run(opts: &Coverage, sources: &[Source], tell: &mut Tell) -> anyho
                         match streams.open(&batch) {
                             Ok(mut open) => {
                                 *dropped += open.dropped().map(|(_, count)| u64::from(count)).sum::<u64>();
-                                *stored += open.pieces(1 << 16).map(|piece| piece.stored).sum::<u64>();
+                                let mut torn = 0;
+                                for piece in open.pieces(1 << 16) {
+                                    *stored += piece.stored;
+                                    torn += piece.torn;
+                                }
+                                tell.torn(&source.name, batch.at, torn);
                             }
                             Err(unfit) => {
                                 tell.fault(&source.name, format_args!("frame at byte {}: {unfit}", batch.at));

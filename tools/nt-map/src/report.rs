@@ -171,7 +171,7 @@ impl Groups {
             }
         };
         if let Some(group) = self.group(source, kernel, batch.index, launch, open.part.head.units) {
-            group.add_part(launch, &mut open);
+            tell.torn(&source.name, batch.at, group.add_part(launch, &mut open));
         }
     }
 
@@ -219,13 +219,14 @@ impl Group {
         }
     }
 
-    /// Adds a part of a stream of a launch.
-    fn add_part(&mut self, launch: &Launch, open: &mut OpenPart<'_, '_>) {
+    /// Adds a part of a stream of a launch; says how many of its chunks hold what no event is.
+    fn add_part(&mut self, launch: &Launch, open: &mut OpenPart<'_, '_>) -> u64 {
         if open.part.head.part == 0 {
             self.launches.push(OneLaunch::of(launch, 0, 0));
         }
-        if let Kind::Events(events) = &mut self.kind {
-            events.add(launch.number, open);
+        match &mut self.kind {
+            Kind::Events(events) => events.add(launch.number, open),
+            Kind::Blocks(..) | Kind::Columns(_) => 0,
         }
     }
 

@@ -45,6 +45,14 @@ impl Tell {
         }
     }
 
+    /// Chunks of a stream are not as saves leave them.
+    pub(crate) fn torn(&mut self, file: &str, at: u64, chunks: u64) {
+        if chunks > 0 {
+            let what = "chunks hold what no event is, and are read up to there";
+            self.fault(file, format_args!("frame at byte {at}: {chunks} {what}"));
+        }
+    }
+
     /// A file has been read: the troubles that were not told are counted.
     pub(crate) fn end_of_file(&mut self, file: &str) {
         if let Some(rest @ 1..) = self.troubles.checked_sub(SHOWN)

@@ -170,8 +170,6 @@ fn stream<'s, E>(
         torn += piece.torn;
         each(&origin, Found::Piece(Arc::clone(&reader), piece))?;
     }
-    if torn > 0 {
-        place.fault(batch.at, &format_args!("{torn} chunks hold what no event is, and are read up to there"));
-    }
+    place.tell.torn(&source.name, batch.at, torn);
     Ok(())
 }

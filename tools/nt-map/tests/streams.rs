@@ -262,3 +262,68 @@ fn coverage_tells_events_of_a_kernel_once() {
          42\t(all)\t1\t1\t1\t-\t-\t-\t-\n",
     );
 }
+
+/// Frames that are whole, with anything in them: every subcommand ends, and says what it could not read.
+#[test]
+fn any_bytes_in_a_stream_end_every_subcommand() {
+    let folder = Folder::new();
+    let mut chance = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        chance ^= chance << 13;
+        chance ^= chance >> 7;
+        chance ^= chance << 17;
+        chance
+    };
+    for _ in 0..3 {
+        let mut trace = Trace::new(42);
+        let kernel = trace.traced("_Z4copyPf", "dmat", vec![dmat(16)], &sites());
+        for _ in 0..4 {
+            let launch = trace.launch(kernel, [2, 1, 1], [64, 1, 1]);
+            let mut device = Device::new(16, 4, 16 * 12);
+            for at in 0..40 {
+                let code = [LOAD, STORE, ATOMIC, GATHER, STRIDED][at % 5];
+                let values = match code {
+                    GATHER => Values::Words(std::array::from_fn(|lane| lane as u32 * 0x0500_0000)),
+                    STRIDED => Values::Stride(i32::MIN),
+                    _ => Values::Nothing,
+                };
+                device.save(&access(at as u64 % 4, next() as u32 | 1, code, next() as u32, next(), values));
+            }
+            let mut part = device.parts(1).remove(0);
+            for _ in 0..next() % 12 {
+                // Behind the head, where numbers of slots stand.
+                let at = 64 + (next() % (part.len() as u64 - 64)) as usize;
+                part[at] = next() as u8;
+            }
+            trace.stream(launch, 0, &[part]);
+        }
+        folder.file("t.ntt", &trace.end());
+        let mut codes = std::collections::BTreeSet::new();
+        for words in [
+            &["dump", "t.ntt"][..],
+            &["coverage", "t.ntt"],
+            &["dump", "t.ntt", "--lanes", "--format", "json"],
+            &["dump", "t.ntt", "--format", "npy", "-o", "x.npy"],
+            &["dump", "t.ntt", "--format", "npy", "--lanes", "-o", "x.npy"],
+            &["ls", "t.ntt"],
+            &["report", "t.ntt"],
+            &["timeline", "t.ntt"],
+            &["dmat", "t.ntt", "--launch", "0.."],
+            &["dmat", "t.ntt", "--launch", "0..", "--page", "32B", "-o", "x.svg"],
+            &["dmat", "t.ntt", "--launch", "0..", "--bins", "1x1", "-o", "x.png"],
+            &["dmat", "t.ntt", "--launch", "0..", "--page", "1G", "-o", "x.html"],
+        ] {
+            let run = folder.run(words);
+            codes.insert(run.code);
+            assert!([0, 5].contains(&run.code), "{words:?}: {} {}", run.code, run.err);
+            assert_eq!(
+                run.code == 5,
+                run.err.contains("chunks hold what no event is"),
+                "{words:?}: {}",
+                run.err
+            );
+        }
+        // All find the same faults, or none.
+        assert_eq!(codes.len(), 1, "{codes:?}");
+    }
+}

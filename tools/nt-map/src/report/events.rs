@@ -10,8 +10,6 @@ pub(super) struct Events {
     pub(super) stored: u64,
     /// Events that found no room.
     pub(super) dropped: u64,
-    /// Chunks that hold what no event is.
-    pub(super) torn: u64,
     /// Launches that have lost events: their numbers, how many, and the warps that have lost most.
     pub(super) losses: Vec<Loss>,
     /// By site, an index into the kernel's; last those that are of none that is known.
@@ -44,8 +42,8 @@ pub(super) struct Site {
 const NAMED: usize = 5;
 
 impl Events {
-    /// Adds a part of the stream of this launch.
-    pub(super) fn add(&mut self, launch: u64, open: &mut OpenPart<'_, '_>) {
+    /// Adds a part of the stream of this launch; says how many chunks hold what no event is.
+    pub(super) fn add(&mut self, launch: u64, open: &mut OpenPart<'_, '_>) -> u64 {
         let mut most: Vec<(u64, u32)> = open.dropped().collect();
         if !most.is_empty() {
             let (warps, dropped) = (most.len() as u64, most.iter().map(|&(_, n)| u64::from(n)).sum());
@@ -55,11 +53,13 @@ impl Events {
             self.losses.push(Loss { launch, dropped, warps, most });
         }
         let reader = std::sync::Arc::clone(&open.reader);
+        let mut torn = 0;
         for piece in open.pieces(1 << 16) {
             self.stored += piece.stored;
-            self.torn += piece.torn;
+            torn += piece.torn;
             self.count(&reader, &piece);
         }
+        torn
     }
 
     fn count(&mut self, reader: &Reader, piece: &Piece<'_>) {

@@ -261,7 +261,7 @@ fn spread(out: &mut String, group: &Group, map: &Map, columns: &[Distribution]) 
 
 /// Streams: how many events, how many were lost, and which sites they come from, those with most first.
 fn events(out: &mut String, group: &Group, events: &Events, most: usize) {
-    let Events { stored, dropped, torn, .. } = *events;
+    let Events { stored, dropped, .. } = *events;
     item(out, "launches", format_args!("{}", group.launches.len()));
     item(out, "events", format_args!("{} taken: {stored} stored, {dropped} dropped", stored + dropped));
     for loss in events.losses.iter().take(3) {
@@ -281,9 +281,6 @@ fn events(out: &mut String, group: &Group, events: &Events, most: usize) {
     }
     if let Some(more @ 1..) = events.losses.len().checked_sub(3) {
         item(out, "", format_args!("and {more} launches more that have dropped some"));
-    }
-    if torn > 0 {
-        item(out, "", format_args!("{torn} chunks hold what no event is, and are read up to there"));
     }
     let known = group.kernel.probed().map_or(&[][..], |kernel| &kernel.sites);
     let mut sites: Vec<_> = events.sites.iter().collect();
