@@ -189,3 +189,49 @@ fn a_manifest_is_one_that_can_be_read() {
     let both = check(&["-p", "block_sched", "--manifest", "-"], MODULE, 2, &["standard output"]);
     assert_eq!(both, "");
 }
+
+/// A load whose lanes are 4 bytes apart wherever blocks are one row of threads.
+const LOADS: &str = "\
+.version 8.5
+.target sm_90
+.address_size 64
+
+.visible .entry loads(.param .u64 p)
+{
+	.reg .b32 %r<3>;
+	.reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [p];
+	mov.u32 %r1, %tid.x;
+	mad.wide.u32 %rd2, %r1, 4, %rd1;
+	ld.global.u32 %r2, [%rd2];
+	ret;
+}
+";
+
+#[test]
+fn events_are_told_by_what_launches_are_assumed_to_be() {
+    use nt_trace::ntm::{Form, Linear};
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("w.ntm");
+    let manifest = |assume: &[&str]| {
+        let arguments = [&["-p", "dmat", "--manifest", file.to_str().unwrap()], assume].concat();
+        check(&arguments, LOADS, 0, &["1 kernel, at 2 sites"]);
+        nt_trace::Manifest::parse(&std::fs::read(&file).unwrap()).unwrap().kernels.remove(0)
+    };
+    let known = manifest(&["--assume", "flat_block,flat_grid"]);
+    assert_eq!(known.assumes, ["flat_grid", "flat_block"]);
+    let stream = known.maps[0].stream.as_ref().unwrap();
+    let strides = [4, 8, 16, 32, 64].map(|constant| Linear { constant, ..Linear::default() });
+    let forms: Vec<&Form> = stream.codes.iter().map(|code| &code.lanes[0].form).collect();
+    assert_eq!((stream.chunk, forms), (4, vec![&Form::Bits(strides)]));
+
+    let unknown = manifest(&[]);
+    assert_eq!(unknown.assumes, [""; 0]);
+    let stream = unknown.maps[0].stream.as_ref().unwrap();
+    let forms: Vec<&Form> = stream.codes.iter().map(|code| &code.lanes[0].form).collect();
+    assert_eq!((stream.chunk, forms), (64, vec![&Form::List64, &Form::List32, &Form::Stride]));
+
+    let plan = check(&["-p", "dmat", "--assume", "flat_block", "--emit=plan"], LOADS, 0, &[]);
+    assert!(plan.contains("code 0: site 1: addr bits 4 8 16 32 64, bytes known 4"), "{plan}");
+    check(&["-p", "dmat", "--assume", "round"], LOADS, 2, &["there is flat_grid, flat_block, whole_rows"]);
+}
