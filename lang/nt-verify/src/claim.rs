@@ -78,7 +78,9 @@
 //!
 //! A clone is called like its function, then `__` and the prefix without its last `_`. Its words are those of its
 //! caller's claim that are called alike, maps of the same shape; `state.n` is the caller's register `%nt_s_n`, or its own
-//! `state.n`. A call without arguments gets a list: `f__nt/*nt:edit {*/, (nt_arg9)/*}nt:edit*/`.
+//! `state.n`. A call without arguments gets a list: `f__nt/*nt:edit {*/, (nt_arg9)/*}nt:edit*/`. The word of the linkage
+//! may be taken away, and `.weak` must be, `/*nt:edit 2e7765616b{*//*}nt:edit*/ .func …`: the linker would take another
+//! module's clone for it.
 //!
 //! # What it is worth
 //!

@@ -105,9 +105,12 @@ fn read(
     let inserted = compare(module.text, function.span, woven, clone.inner, None)?;
     let name = format!("{}__{}", clone.of, prefix.trim_end_matches('_'));
     let head = function.body.as_ref().map_or(function.span.end, |body| body.span.start);
-    let (mut names, mut claim, mut others) = (0, None, Vec::new());
+    let linkage = function.linkage.map_or("", |linkage| module.at(linkage));
+    let (mut names, mut claim, mut others, mut is_local) = (0, None, Vec::new(), linkage.is_empty());
     for edit in inserted.iter().filter(|inserted| inserted.is_edit) {
-        if edit.old == function.name {
+        if Some(edit.old) == function.linkage && edit.inner.of(woven).is_empty() {
+            is_local = true;
+        } else if edit.old == function.name {
             names += 1;
             if edit.inner.of(woven) != name {
                 return Err((edit.inner, format!("a clone of `{}` is called `{name}`", clone.of)));
@@ -123,6 +126,14 @@ fn read(
     }
     if names != 1 {
         return Err((clone.whole, format!("a clone that is not called `{name}`")));
+    }
+    if linkage.contains("extern") {
+        return Err((clone.whole, format!("`{}` is a function of another module", clone.of)));
+    }
+    // Linked with other modules, a weak clone could be theirs, which has another claim.
+    if !is_local && linkage.contains("weak") {
+        let message = format!("the clone of `{}` must not be `{linkage}` as the function is", clone.of);
+        return Err((clone.whole, message));
     }
     let Some(claim) = claim else {
         return Err((clone.whole, "a clone without the context parameter".into()));

@@ -100,8 +100,10 @@ impl<'m, 's> Places<'m, 's> {
                 Kind::Pragma(text) if !self.is_block_pragma(text) => {
                     return Err("a span between a pragma and the instruction that it speaks of");
                 }
-                // One that stands between may be a mark, with the label before it.
-                Kind::Label(_) | Kind::Pragma(_) if behind.is_some_and(|s| matches!(s.kind, Kind::Pragma(_))) => {
+                // A mark may stand between the two.
+                kind if (matches!(kind, Kind::Label(_)) || self.is_mark(kind))
+                    && behind.is_some_and(|s| matches!(s.kind, Kind::Pragma(_))) =>
+                {
                     return Err("a span between a label and its pragma");
                 }
                 _ => {}
@@ -173,6 +175,10 @@ impl<'m, 's> Places<'m, 's> {
                 first
             }
         }
+    }
+
+    fn is_mark(&self, kind: Kind) -> bool {
+        matches!(kind, Kind::Pragma(text) if self.module.at(text).trim_start_matches('"').starts_with("nt.mark "))
     }
 
     fn is_block_pragma(&self, text: Span) -> bool {

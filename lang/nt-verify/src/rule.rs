@@ -246,7 +246,7 @@ impl Rule {
             Rule::V15 => {
                 "V15: clones. A function that is probed stays as it is, for calls through pointers; what is woven is a copy \
                  of it, `f__nt`, inserted between two items for each of its declarations. Without its spans, its name and its \
-                 one parameter more, a copy is its function byte for byte. A call of it is a direct call of the function, \
+                 one parameter more, a copy is its function byte for byte, but that it is not weak. A call of it is a direct call of the function, \
                  redirected, with one argument more, which the span directly before it declares and fills on every way with \
                  what the copy's claim says: words of the caller's own context that are called alike, of maps of the same shape, \
                  and states by their names. Examples that assemble: a function that got a parameter in place, called through a \
