@@ -79,8 +79,8 @@ pub(crate) fn run(
         DmatForm::Tsv => tsv::lines(&picture),
     };
     opts.output.write(&bytes)?;
-    if seen.dropped > 0 {
-        tell.say(format_args!("{} events had no room, and are not in the picture", seen.dropped));
+    if let Some(alarm) = picture.alarm() {
+        tell.say(format_args!("{alarm}"));
     }
     Ok(tell.outcome())
 }

@@ -219,6 +219,35 @@ fn warps_are_placed_by_their_starts_where_these_are_told() {
     assert!(drawn.contains("cycles since the first warp of the same multiprocessor started"));
 }
 
+/// A picture says of itself what is missing, and that 32 bits of time are too few for 3 s at 2 GHz.
+#[test]
+fn what_is_wrong_with_a_picture_stands_in_it() {
+    let folder = Folder::new();
+    let mut trace = Trace::new(1);
+    let kernel = trace.traced("k", "dmat", vec![dmat(16)], &sites());
+    trace.launch_as(&nt_wire::frame::Launch {
+        kernel,
+        grid: [1, 1, 1],
+        block: [32, 1, 1],
+        launched_ns: 1,
+        complete_ns: 3_000_000_001,
+        clock_khz: 2_000_000,
+        ..nt_wire::frame::Launch::default()
+    });
+    let mut device = Device::new(16, 1, 16);
+    for at in 0..20 {
+        device.save(&access(0, 1, LOAD, at, A, Values::Nothing));
+    }
+    trace.stream(0, 0, &device.parts(1));
+    folder.file("t.ntt", &trace.end());
+    let alarm = "5 events were dropped and are missing here; times may have wrapped, the launch was long";
+    for form in ["svg", "html", "tsv"] {
+        let run = folder.run(&["dmat", "t.ntt", "--format", form]);
+        assert_eq!((run.code, run.err), (0, format!("nt-map: {alarm}\n")), "{form}");
+        assert!(run.out.contains(alarm) || form == "tsv", "{form}");
+    }
+}
+
 #[test]
 fn what_cannot_be_drawn_is_named() {
     let folder = Folder::new();

@@ -31,6 +31,8 @@ pub(super) struct Choice {
 pub(super) struct Columns {
     pub(super) time: usize,
     pub(super) address: usize,
+    /// How many the time has.
+    pub(super) bits: u32,
 }
 
 impl Choice {
@@ -128,5 +130,6 @@ fn columns(map: &Map, time: &str) -> Option<Columns> {
     let address = columns().position(|(index, c)| c.ty == Type::Ptr && map.is_of_lanes(index))?;
     let time =
         columns().position(|(index, c)| c.name == time && is_integer(c.ty) && !map.is_of_lanes(index))?;
-    Some(Columns { time, address })
+    let bits = map.columns.get(time)?.ty.size() * 8;
+    Some(Columns { time, address, bits })
 }

@@ -38,6 +38,8 @@ pub(super) struct Seen {
     pub(super) dropped: u64,
     /// Are times since the first start of the multiprocessor, rather than since the warp's own?
     pub(super) aligned: bool,
+    /// Have times so few bits that they may have wrapped in a launch as long as the host saw it?
+    pub(super) wrapped: bool,
 }
 
 /// Some events.
@@ -114,6 +116,7 @@ pub(super) fn look(
         accesses,
         dropped: about.dropped,
         aligned: about.aligned,
+        wrapped: about.wrapped,
     })
 }
 
@@ -163,6 +166,7 @@ struct About {
     arch: u32,
     dropped: u64,
     aligned: bool,
+    wrapped: bool,
     tally: Tally,
 }
 
@@ -233,6 +237,11 @@ fn sweep<'s, S: Send>(
                 }
                 let starts = starts.get(&launch.number).cloned();
                 about.aligned |= starts.is_some();
+                // ns × kHz is 10⁻⁶ cycles.
+                let most = u128::from(launch.complete_ns.saturating_sub(launch.launched_ns))
+                    * u128::from(launch.clock_khz)
+                    / 1_000_000;
+                about.wrapped |= columns.bits < 64 && most >> columns.bits != 0;
                 let sites = Arc::new(choice.sites(origin));
                 jobs.push(Job { reader, piece, columns, sites, starts });
                 if jobs.len() >= ROUND {

@@ -109,6 +109,16 @@ impl Picture<'_> {
         }
     }
 
+    /// What is wrong with the picture, if anything is.
+    pub(super) fn alarm(&self) -> Option<String> {
+        let Seen { dropped, wrapped, .. } = *self.seen;
+        let lost =
+            (dropped > 0).then(|| format!("{} events were dropped and are missing here", grouped(dropped)));
+        let long = wrapped.then(|| "times may have wrapped, the launch was long".to_owned());
+        let all: Vec<String> = lost.into_iter().chain(long).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
     /// What a cell is.
     pub(super) fn scale(&self) -> String {
         let pages = match self.pages.each {
@@ -216,10 +226,9 @@ impl Picture<'_> {
             INK,
         ));
         put(text(20, below + 84, self.scale(), Size::Small, Anchor::Start, FAINT));
-        if self.seen.dropped > 0 {
-            let lost = format!("{} events were dropped and are missing here", grouped(self.seen.dropped));
+        if let Some(alarm) = self.alarm() {
             let x = LEFT + width.max(620) + RIGHT - 20;
-            put(text(x, below + 84, lost, Size::Small, Anchor::End, ALARM));
+            put(text(x, below + 84, alarm, Size::Small, Anchor::End, ALARM));
         }
         legend(&mut put, LEFT + width + 28, TOP, most);
         scene
