@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! touched pages  1 2 3 4 5          9000 9001      9003
-//! ranges         [ 1 .. 5 ]         [ 9000  ..  9003 ]       apart where 2 MiB or more were not touched
+//! ranges         [ 1 .. 5 ]         [ 9000  ..  9003 ]       apart where 256 KiB or more were not touched
 //! rows of 2      12 34 5            9000 9001, 9003
 //! ```
 
@@ -74,8 +74,9 @@ pub(super) struct Range {
     pub(super) rows: usize,
 }
 
-/// Ranges are at least this far from each other: the least that the driver takes from a device at once.
-const GAP: u64 = 2 << 20;
+/// Ranges are at least this far from each other. Small arrays lie closer than the 2 MiB that a driver takes from a device
+/// at once; one that is walked over leaves no such gap.
+const GAP: u64 = 256 << 10;
 
 /// More ranges than this have no room for their names: then only the widest gaps count.
 const RANGES: usize = 24;
@@ -223,9 +224,9 @@ mod tests {
             check(&[0x1000, 0x1fff, 0x2000, 0x4000_0000], 100, &[(1, 2, 2, 2), (0x40000, 0x40000, 1, 1)]);
         assert_eq!([1, 2, 0x40000, 3].map(|page| axis.row(page)), [Some(0), Some(1), Some(2), None]);
         assert_eq!(axis.ends, [(1, 1), (2, 2), (0x40000, 0x40000)]);
-        // 512 pages are 2 MiB: 511 between two are no gap.
-        check(&[0, 511 << 12], 9, &[(0, 511, 2, 2)]);
-        check(&[0, 512 << 12], 9, &[(0, 0, 1, 1), (512, 512, 1, 1)]);
+        // 64 pages are 256 KiB.
+        check(&[0, 63 << 12], 9, &[(0, 63, 2, 2)]);
+        check(&[0, 64 << 12], 9, &[(0, 0, 1, 1), (64, 64, 1, 1)]);
         check(&[], 9, &[]);
         check(&[u64::MAX], 1, &[(u64::MAX >> 12, u64::MAX >> 12, 1, 1)]);
     }
