@@ -225,8 +225,8 @@ impl<'a> Closer<'a> {
             // Without lines of source, those of the assembly.
             None => (ASSEMBLY, found.position.0),
         };
-        let mut facts =
-            Facts { kernel: self.kernel, func: self.kernel, file, line, site: number, ..Facts::default() };
+        let func = self.module.functions.get(found.function).map_or(self.kernel, |f| self.module.at(f.name));
+        let mut facts = Facts { kernel: self.kernel, func, file, line, site: number, ..Facts::default() };
         facts.mark = found.mark.as_deref();
         if !one.of_instruction {
             return run(&facts);
@@ -259,6 +259,7 @@ impl<'a> Closer<'a> {
             found.access.inputs.iter().map(|list| list.as_ref().and_then(elements)).collect();
         facts.inputs = &inputs;
         facts.out = found.access.out.as_ref().and_then(elements);
+        facts.old = found.access.old.as_ref().map(|old| Elements { ty: old.ty, count: old.count });
         facts.callee = found.callee.as_deref();
         facts.class = Some(known.class.name());
         facts.space = match one.within.as_slice() {

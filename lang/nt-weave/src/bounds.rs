@@ -61,6 +61,8 @@ pub(crate) fn run(
     program: &Program,
     function: usize,
     sites: &[Site<'_>],
+    // Are there sites in functions that the kernel calls, once or more often?
+    calls: bool,
 ) -> Bounds {
     let increases: Vec<Option<Increases>> = (0..)
         .zip(&program.states)
@@ -74,7 +76,7 @@ pub(crate) fn run(
         return Bounds::default();
     }
     let flow = flow(module, info, function);
-    let returns = flow.is_cut || !flow.backward.is_empty();
+    let returns = calls || flow.is_cut || !flow.backward.is_empty();
     let mut bounds = Bounds::default();
     for increases in increases {
         let counter =

@@ -12,7 +12,7 @@
 
 use crate::Refused;
 use crate::bodies::{Body, Site};
-use crate::instructions::{Matcher, Wanted};
+use crate::instructions::Wanted;
 use crate::pins::Pins;
 use crate::sites::{Blocks, Found, Point};
 use nt_diag::{Diagnostic, Span};
@@ -90,29 +90,13 @@ pub(crate) fn program(program: &Program) -> Result<(), Refused> {
 
 /// What of the program is not woven yet, if something is, as messages call it.
 pub fn unwoven(program: &Program) -> Option<&'static str> {
-    let mut points = program.probes.iter().flat_map(|probe| &probe.points);
-    let point = points.find_map(|point| match point {
-        Tracepoint::FuncEntry { .. } | Tracepoint::FuncExit { .. } => Some("probes of functions (`func:`)"),
-        _ => None,
-    });
-    let op = || {
-        program.probes.iter().flat_map(|probe| &probe.code).find_map(|inst| match inst.op {
-            Op::Operand(Operand::Old(_))
-            | Op::CastOperand(Operand::Old(_))
-            | Op::BitsOperand(Operand::Old(_))
-            | Op::CompareOperands(_, Operand::Old(_), _)
-            | Op::CompareOperands(_, _, Operand::Old(_))
-            | Op::ClockAfterOperand(_, Operand::Old(_)) => Some("what stores overwrite (`old`)"),
-            _ => None,
-        })
-    };
     let map = || {
         program.maps.iter().find_map(|map| match map.kind {
             MapKind::Array | MapKind::Stream => None,
             MapKind::Slots { .. } => Some("arrays with a capacity (`array<warp>[N]`)"),
         })
     };
-    point.or_else(map).or_else(op)
+    map()
 }
 
 /// The name of a function.
@@ -134,15 +118,8 @@ pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: us
                     point.exit = true;
                     point.wanted.push(Wanted::Exit);
                 }
-                Tracepoint::KernelExit { .. }
-                | Tracepoint::FuncEntry { .. }
-                | Tracepoint::FuncExit { .. } => {}
-                Tracepoint::Block { looped: true } => point.blocks = point.blocks.or(Some(Blocks::Looped)),
-                Tracepoint::Block { looped: false } => point.blocks = Some(Blocks::All),
-                Tracepoint::Mark { glob } => point.marks.push(glob),
-                Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } | Tracepoint::Line { .. } => {
-                    point.wanted.push(Wanted::Point(tracepoint));
-                }
+                Tracepoint::KernelExit { .. } => {}
+                of_instructions => of_instruction(of_instructions, &mut point),
             }
         }
         if !point.is_empty() {
@@ -152,6 +129,61 @@ pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: us
     points
 }
 
+/// Does a probe of the program stand in functions by their names?
+pub(crate) fn asks_for_functions(program: &Program) -> bool {
+    let mut points = program.probes.iter().flat_map(|probe| &probe.points);
+    points.any(|point| matches!(point, Tracepoint::FuncEntry { .. } | Tracepoint::FuncExit { .. }))
+}
+
+/// Which probes of the program want which points of a function that the kernel calls.
+pub(crate) fn points_in<'p>(
+    module: &Module<'_>,
+    program: &'p Program,
+    kernel: usize,
+    function: usize,
+) -> Vec<Point<'p>> {
+    let (kernel, function) = (name(module, kernel), name(module, function));
+    let mut points = Vec::new();
+    for (probe, code) in program.probes.iter().enumerate() {
+        let mut point = Point { values: asks_for_values(code), ..Point::of(probe) };
+        for tracepoint in &code.points {
+            match tracepoint {
+                Tracepoint::KernelExit { kernel: glob }
+                    if glob.as_ref().is_none_or(|glob| glob_matches(glob, &kernel)) =>
+                {
+                    point.wanted.push(Wanted::Leave);
+                }
+                Tracepoint::FuncEntry { glob } => point.entry |= glob_matches(glob, &function),
+                Tracepoint::FuncExit { glob } if glob_matches(glob, &function) => {
+                    point.exit = true;
+                    point.wanted.push(Wanted::Exit);
+                }
+                of_instructions => of_instruction(of_instructions, &mut point),
+            }
+        }
+        if !point.is_empty() {
+            points.push(point);
+        }
+    }
+    points
+}
+
+/// What a tracepoint of instructions, blocks and marks wants.
+fn of_instruction<'p>(tracepoint: &'p Tracepoint, point: &mut Point<'p>) {
+    match tracepoint {
+        Tracepoint::Block { looped: true } => point.blocks = point.blocks.or(Some(Blocks::Looped)),
+        Tracepoint::Block { looped: false } => point.blocks = Some(Blocks::All),
+        Tracepoint::Mark { glob } => point.marks.push(glob),
+        Tracepoint::Inst { .. } | Tracepoint::Ptx { .. } | Tracepoint::Line { .. } => {
+            point.wanted.push(Wanted::Point(tracepoint));
+        }
+        Tracepoint::KernelEntry { .. }
+        | Tracepoint::KernelExit { .. }
+        | Tracepoint::FuncEntry { .. }
+        | Tracepoint::FuncExit { .. } => {}
+    }
+}
+
 /// Does a probe ask for what instructions take or give, other than addresses and sizes?
 fn asks_for_values(probe: &Probe) -> bool {
     let is_value = |operand: &Operand| {
@@ -159,7 +191,7 @@ fn asks_for_values(probe: &Probe) -> bool {
     };
     probe.code.iter().any(|inst| match &inst.op {
         Op::Operand(operand) => is_value(operand),
-        Op::Has(part) => matches!(part, Part::Out | Part::In(_) | Part::Saddr | Part::Done),
+        Op::Has(part) => matches!(part, Part::Out | Part::In(_) | Part::Old | Part::Saddr | Part::Done),
         Op::CastOperand(_) | Op::BitsOperand(_) | Op::CompareOperands(..) | Op::ClockAfterOperand(..) => true,
         _ => false,
     })
@@ -183,6 +215,11 @@ impl<'s> Names<'s> {
     /// All declarations and definitions of a name.
     pub(crate) fn all(&self, name: &str) -> &[usize] {
         self.functions.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The function that an alias stands for.
+    pub(crate) fn target(&self, name: &str) -> Option<&'s str> {
+        self.aliases.get(name).copied()
     }
 
     /// What a kernel reaches by direct calls, itself first.
@@ -253,6 +290,7 @@ pub(crate) fn instructions(
     module: &Module<'_>,
     info: &ModuleInfo<'_>,
     names: &Names<'_>,
+    program: &Program,
     points: &[Point<'_>],
     kernel: usize,
 ) -> Result<(), Refused> {
@@ -261,7 +299,7 @@ pub(crate) fn instructions(
         let exits = point.wanted.iter().all(|wanted| *wanted == Wanted::Exit);
         exits && point.blocks.is_none() && point.marks.is_empty()
     };
-    if points.iter().all(is_of_kernel) {
+    if points.iter().all(is_of_kernel) && !asks_for_functions(program) {
         return Ok(());
     }
     let refusal = |slug: &'static str, at: Span, label: String| {
@@ -279,14 +317,6 @@ pub(crate) fn instructions(
         if let Some(&call) = known.indirect_calls.first() {
             let at = module.statements.get(call as usize).map_or(entry.name, |statement| statement.span);
             return Err(Box::new(refusal("indirect-call", at, format!("`{name}` calls through a pointer"))));
-        }
-        if function != kernel
-            && let Some(at) = Matcher::new(module, info, function, points).first()?
-        {
-            let why = format!("it reaches `{name}`, which has such instructions");
-            return Err(Box::new(
-                refusal("site-in-callee", entry.name, why).note_at(at, "the first of them"),
-            ));
         }
         let is_defined =
             names.all(name).iter().any(|&f| module.functions.get(f).is_some_and(|f| f.body.is_some()));
@@ -320,11 +350,6 @@ fn leaves_in_sight(
             continue;
         };
         let name = known.name;
-        if known.has_exit && function != kernel {
-            let why =
-                refusal("exit-in-callee", entry.name, format!("it reaches `{name}`, which holds `exit`"));
-            return Err(Box::new(why.note_at(callee.name, "declared here")));
-        }
         if let Some(&call) = known.indirect_calls.first() {
             let at = module.statements.get(call as usize).map_or(entry.name, |statement| statement.span);
             let why = refusal("indirect-call", at, format!("`{name}` calls through a pointer"))
@@ -355,12 +380,19 @@ pub(crate) fn surroundings(
     sites: &[Site<'_>],
     pins: &Pins,
 ) -> Result<(), Refused> {
-    let saved = |found: &Found| found.statement.filter(|_| !found.access.written.is_empty());
-    let saved = sites.iter().filter_map(|site| saved(&site.found));
-    let saved = saved.filter_map(|at| crate::instructions::place(module, at)).map(|(_, next)| next);
-    let nexts = sites.iter().map(|site| site.found.next).chain(saved).collect();
-    places(module, function, nexts)?;
-    among_matrix_instructions(module, function, sites)?;
+    let mut functions: Vec<usize> = sites.iter().map(|site| site.found.function).collect();
+    functions.push(function);
+    functions.sort_unstable();
+    functions.dedup();
+    for function in functions {
+        let own = || sites.iter().filter(move |site| site.found.function == function);
+        let saved = |found: &Found| found.statement.filter(|_| !found.access.written.is_empty());
+        let saved = own().filter_map(|site| saved(&site.found));
+        let saved = saved.filter_map(|at| crate::instructions::place(module, at)).map(|(_, next)| next);
+        let nexts = own().map(|site| site.found.next).chain(saved).collect();
+        places(module, function, nexts)?;
+        among_matrix_instructions(module, function, own())?;
+    }
     for next in pins.places(module) {
         // A pinned variable may be used in any function.
         let is_there =
@@ -374,14 +406,14 @@ pub(crate) fn surroundings(
 
 /// Does a sum in a table stand between `wgmma.fence` and `wgmma.commit_group`? ptxas makes a branch of an addition under a
 /// predicate, and serialises asynchronous matrix instructions around one (its notice C7519).
-fn among_matrix_instructions(
+fn among_matrix_instructions<'s, 'p: 's>(
     module: &Module<'_>,
     function: usize,
-    sites: &[Site<'_>],
+    sites: impl Iterator<Item = &'s Site<'p>>,
 ) -> Result<(), Refused> {
     let Some(entry) = module.functions.get(function) else { return Ok(()) };
-    let adds = |site: &&Site<'_>| site.bodies.iter().any(Body::adds);
-    let mut adding = sites.iter().filter(adds).filter_map(|site| site.found.statement).peekable();
+    let adding = sites.filter(|site| site.bodies.iter().any(Body::adds));
+    let mut adding = adding.filter_map(|site| site.found.statement).peekable();
     if adding.peek().is_none() || !module.at(entry.span).contains("wgmma.fence") {
         return Ok(());
     }
@@ -425,8 +457,8 @@ fn places(module: &Module<'_>, function: usize, nexts: Vec<u32>) -> Result<(), R
             Some((at, Kind::Pragma(text))) if !is_block_pragma(module.at(text)) => {
                 (at, "this pragma may speak of the very next instruction, which would be an inserted one")
             }
-            Some((at, Kind::Label(_))) if is_before_pragma(module, next) => {
-                (at, "between this label and the pragma behind it nothing may stand")
+            Some((at, kind)) if is_label_or_mark(module, kind) && is_before_pragma(module, next) => {
+                (at, "between this label or mark and the pragma behind it nothing may stand")
             }
             Some(_) => continue,
         };
@@ -435,6 +467,15 @@ fn places(module: &Module<'_>, function: usize, nexts: Vec<u32>) -> Result<(), R
         return Err(Box::new(why.label(what)));
     }
     Ok(())
+}
+
+/// May a pragma behind it speak of what a label before it begins?
+fn is_label_or_mark(module: &Module<'_>, kind: Kind) -> bool {
+    match kind {
+        Kind::Label(_) => true,
+        Kind::Pragma(text) => module.at(text).trim_matches('"').starts_with(crate::marks::MARK),
+        _ => false,
+    }
 }
 
 /// Does a pragma stand behind the place, but for line marks?
@@ -452,10 +493,11 @@ fn is_plain_directive(text: &str) -> bool {
     text.starts_with(".file") || text.starts_with(".section")
 }
 
-/// Pragmas that speak of a block or of the function (PTX ISA 9.0, chapter 12).
+/// Pragmas that speak of a block or of the function (PTX ISA 9.0, chapter 12), and marks, which speak of nothing.
 fn is_block_pragma(text: &str) -> bool {
     let text = text.trim_matches('"');
-    matches!(text, "nounroll" | "enable_smem_spilling") || text.starts_with("frequency ")
+    let begins = ["frequency ", crate::marks::MARK].iter().any(|begin| text.starts_with(begin));
+    matches!(text, "nounroll" | "enable_smem_spilling") || begins
 }
 
 /// A pragma that speaks of the next instruction, which a span goes before: `"used_bytes_mask 0xff"` (12.6).

@@ -15,21 +15,28 @@
 
 use crate::UsedTable;
 use crate::choose::Names;
+use crate::clones::Passed;
 use crate::pins::Pins;
 use nt_ir::layout::{Layout, Presence, SLOT};
-use nt_ir::program::Program;
+use nt_ir::program::{Program, StateId};
 use nt_ptx::Edits;
-use nt_ptx::syntax::Module;
+use nt_ptx::syntax::{Function, Module};
 use std::fmt::Write;
 
 /// What stands in the block, and its text.
+#[derive(Debug, Clone)]
 pub(crate) struct Context {
     /// Bytes.
     pub(crate) size: u32,
     /// By offset.
     pub(crate) slots: Vec<Slot>,
+    /// Of a clone, the states that it is given.
+    pub(crate) states: Vec<Passed>,
     /// The parameter and its claim.
     declaration: String,
+    /// What a claim calls each map and table, and what it says of its shape.
+    names: Vec<String>,
+    shapes: Vec<String>,
 }
 
 /// A word of the context block.
@@ -142,21 +149,76 @@ impl Context {
                 None => write!(declaration, " {word}@{offset}:{size}"),
             };
         }
+        let mut shapes = Vec::with_capacity(names.len());
         for (number, layout) in (0..).zip(maps.iter().filter_map(|&map| layouts.get(map))) {
-            let _ = match (layout.columnar, layout.stream) {
-                (_, Some(_)) => write!(declaration, " stride.{}={SLOT}", name(number)),
-                (false, None) => write!(declaration, " stride.{}={}", name(number), layout.stride),
-                (true, None) => write!(declaration, " columns.{}={}", name(number), widths(layout)),
-            };
+            shapes.push(match (layout.columnar, layout.stream) {
+                (_, Some(_)) => format!(" stride.{}={SLOT}", name(number)),
+                (false, None) => format!(" stride.{}={}", name(number), layout.stride),
+                (true, None) => format!(" columns.{}={}", name(number), widths(layout)),
+            });
         }
         for (name, table) in names.iter().skip(maps.len()).zip(tables) {
-            let _ = write!(declaration, " stride.{name}={}", table.stride());
+            shapes.push(format!(" stride.{name}={}", table.stride()));
         }
+        shapes.iter().for_each(|shape| declaration.push_str(shape));
         for pin in pins.list() {
             let _ = write!(declaration, " pin.{}={}", pin.symbol, pin.index);
         }
         declaration.push_str("*/");
-        Context { size, slots, declaration }
+        Context { size, slots, states: Vec::new(), declaration, names, shapes }
+    }
+
+    /// What a clone is given of the kernel's: the words of what it uses, by `uses`, and states, by name and type's bytes.
+    pub(crate) fn of_clone(
+        &self,
+        prefix: &str,
+        uses: impl Fn(Fill) -> bool,
+        states: &[(StateId, &str, u32)],
+    ) -> Context {
+        let mut words: Vec<Slot> = self.slots.iter().copied().filter(|slot| uses(slot.fill)).collect();
+        // Those of 8 bytes first, so that all are aligned.
+        words.sort_by_key(|slot| std::cmp::Reverse(slot.size));
+        let mut states = states.to_vec();
+        states.sort_by_key(|(_, _, size)| std::cmp::Reverse(*size));
+        let mut size = 0u32;
+        let mut next = |bytes: u32| {
+            size = size.next_multiple_of(bytes) + bytes;
+            size - bytes
+        };
+        let wide = |bytes: u32| bytes == 8;
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut passed: Vec<Passed> = Vec::new();
+        for is_wide in [true, false] {
+            let of_size = words.iter().filter(|slot| wide(slot.size) == is_wide);
+            slots.extend(of_size.map(|slot| Slot { offset: next(slot.size), ..*slot }));
+            let of_size = states.iter().filter(|(_, _, bytes)| wide(*bytes) == is_wide);
+            passed.extend(of_size.map(|&(state, _, size)| Passed { state, offset: next(size), size }));
+        }
+        let size = size.next_multiple_of(8);
+        let mut declaration = format!(".param .align 8 .b8 {prefix}ctx[{size}]/*nt:ctx prefix={prefix}");
+        let mut used: Vec<u32> = Vec::new();
+        for Slot { offset, size, fill } in &slots {
+            let word = fill.word();
+            let _ = match fill.map() {
+                Some(map) => {
+                    used.push(map);
+                    let name = self.names.get(map as usize).map_or("", String::as_str);
+                    write!(declaration, " {word}.{name}@{offset}:{size}")
+                }
+                None => write!(declaration, " {word}@{offset}:{size}"),
+            };
+        }
+        for Passed { state, offset, size } in &passed {
+            let name = states.iter().find(|(id, ..)| id == state).map_or("", |(_, name, _)| *name);
+            let _ = write!(declaration, " state.{name}@{offset}:{size}");
+        }
+        used.sort_unstable();
+        used.dedup();
+        for map in used {
+            declaration.push_str(self.shapes.get(map as usize).map_or("", String::as_str));
+        }
+        declaration.push_str("*/");
+        Context { size, slots, states: passed, declaration, names: Vec::new(), shapes: Vec::new() }
     }
 }
 
@@ -182,13 +244,18 @@ pub(crate) fn edit(
     let Some(kernel) = module.functions.get(function) else { return };
     let same = names.all(module.at(kernel.name)).iter().filter_map(|&same| module.functions.get(same));
     for entry in same.filter(|same| same.is_entry) {
-        let declaration = &context.declaration;
-        let (at, text) = match (entry.params.last(), entry.list) {
-            (Some(last), _) => (last.span.end, format!(",\n\t{declaration}")),
-            // Between the parentheses of `()`.
-            (None, Some(list)) => (list.end.saturating_sub(1), declaration.clone()),
-            (None, None) => (entry.name.end, format!("({declaration})")),
-        };
-        edits.insert(at, crate::place::replacement("", &text));
+        parameter(entry, context, edits);
     }
+}
+
+/// Appends the parameter to one declaration.
+pub(crate) fn parameter(function: &Function, context: &Context, edits: &mut Edits) {
+    let declaration = &context.declaration;
+    let (at, text) = match (function.params.last(), function.list) {
+        (Some(last), _) => (last.span.end, format!(",\n\t{declaration}")),
+        // Between the parentheses of `()`.
+        (None, Some(list)) => (list.end.saturating_sub(1), declaration.clone()),
+        (None, None) => (function.name.end, format!("({declaration})")),
+    };
+    edits.insert(at, crate::place::replacement("", &text));
 }

@@ -29,8 +29,10 @@ use std::cell::OnceCell;
 /// What one tracepoint of a probe asks for, of those that stand before an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted<'p> {
-    /// `ret` and `exit`: a lane leaves.
+    /// `ret` and `exit`: a lane leaves the kernel, or the function that the site is in.
     Exit,
+    /// `exit`: a lane leaves the kernel, from a function.
+    Leave,
     /// Every instruction.
     Any,
     /// What a tracepoint of instructions says.
@@ -73,18 +75,23 @@ impl<'a, 's> Matcher<'a, 's> {
     /// caller to fill in.
     pub(crate) fn at(&self, here: Here<'_>) -> Result<Vec<Found>, Refused> {
         let Here { number, instruction, .. } = here;
-        let is_exit = matches!(self.module.opcode(&instruction).base, "ret" | "exit");
+        let base = self.module.opcode(&instruction).base;
+        let is_exit = matches!(base, "ret" | "exit");
         let facts = OnceCell::new();
         let (mut before, mut behind) = (Vec::new(), Vec::new());
+        // Does a lane leave the kernel here, and not a function alone?
+        let (is_kernel, mut leaves) = (self.entry().is_some_and(|function| function.is_entry), false);
         for point in self.points {
             for &wanted in &point.wanted {
                 let selected = match wanted {
                     Wanted::Exit if is_exit => Some((Placement::Before, Vec::new())),
-                    Wanted::Exit => None,
+                    Wanted::Leave if base == "exit" => Some((Placement::Before, Vec::new())),
+                    Wanted::Exit | Wanted::Leave => None,
                     wanted => self.selects(wanted, here, &facts)?,
                 };
                 let Some((placement, within)) = selected else { continue };
-                let of_instruction = wanted != Wanted::Exit;
+                let of_instruction = !matches!(wanted, Wanted::Exit | Wanted::Leave);
+                leaves |= wanted == Wanted::Leave || (wanted == Wanted::Exit && is_kernel);
                 let reach = placement == Placement::Reach && instruction.guard.is_some();
                 let one = Match { probe: point.probe, of_instruction, reach, under_guard: false, within };
                 match placement {
@@ -103,10 +110,16 @@ impl<'a, 's> Matcher<'a, 's> {
         if !before.is_empty() {
             let reach = before.iter().any(|one| one.reach);
             before.iter_mut().for_each(|one| one.under_guard = reach && !one.reach);
-            found.push(self.site(here, &facts, reach, before, false));
+            let of_instructions = before.iter().all(|one| one.of_instruction);
+            let kind = match (of_instructions, leaves) {
+                (true, _) => Kind::Instruction,
+                (false, true) => |_| Kind::Exit,
+                (false, false) => |_| Kind::FuncExit,
+            };
+            found.push(self.site(here, &facts, reach, before, kind));
         }
         if !behind.is_empty() {
-            found.push(self.site(here, &facts, false, behind, true));
+            found.push(self.site(here, &facts, false, behind, Kind::After));
         }
         Ok(found)
     }
@@ -117,12 +130,14 @@ impl<'a, 's> Matcher<'a, 's> {
         facts: &OnceCell<Option<Facts>>,
         reach: bool,
         probes: Vec<Match>,
-        is_after: bool,
+        kind: impl Fn(Option<Class>) -> Kind,
     ) -> Found {
         let Here { number, statement, instruction, .. } = here;
         let of_instruction = probes.iter().any(|one| one.of_instruction);
         let facts = of_instruction.then(|| *facts.get_or_init(|| self.module.facts(&instruction))).flatten();
         let class = facts.map(|facts| facts.class);
+        let kind = kind(class);
+        let is_after = matches!(kind, Kind::After(_));
         let is_of = |probe: usize| self.points.iter().any(|point| point.probe == probe && point.values);
         let values = probes.iter().any(|one| is_of(one.probe));
         let access = facts.map_or_else(Access::default, |facts| {
@@ -133,20 +148,13 @@ impl<'a, 's> Matcher<'a, 's> {
             true => (statement.span.end, number + 1),
             false => place(self.module, number).unwrap_or((statement.span.start, number)),
         };
-        let leaves = probes.iter().any(|one| !one.of_instruction);
         Found {
-            kind: match (is_after, leaves) {
-                (true, _) => Kind::After(class),
-                (false, true) => Kind::Exit,
-                (false, false) => Kind::Instruction(class),
-            },
+            function: self.function,
+            kind,
             offset,
             next,
             statement: Some(number),
-            guard: instruction.guard.map(|guard| Guard {
-                register: self.module.at(guard.register).to_owned(),
-                negated: guard.negated,
-            }),
+            guard: guard(self.module, &instruction),
             callee: class.filter(|&class| class == Class::Call).and_then(|_| self.callee(&instruction)),
             access,
             facts,
@@ -166,29 +174,6 @@ impl<'a, 's> Matcher<'a, 's> {
         let name = self.module.at(name);
         let is_register = self.info.declared_at(self.function, instruction.opcode.start, name).is_some();
         (!is_register).then(|| name.to_owned())
-    }
-
-    /// The first place in the function at which a probe of instructions, blocks or marks would run.
-    pub(crate) fn first(&self) -> Result<Option<Span>, Refused> {
-        let Some(function) = self.entry().filter(|function| function.body.is_some()) else { return Ok(None) };
-        let mut others = crate::blocks::find(self.module, self.points, self.function, self)?;
-        others.extend(crate::marks::find(self.module, self.points, self.function, self)?);
-        if let Some(site) = others.first() {
-            return Ok(Some(Span::at(site.offset)));
-        }
-        let start = function.body.as_ref().map_or(0, |body| body.statements.start);
-        for (number, statement) in (start..).zip(self.module.body(function)) {
-            let StatementKind::Instruction(instruction) = statement.kind else { continue };
-            let facts = OnceCell::new();
-            let here = Here { number, statement: *statement, instruction, begins: None };
-            let wanted = self.points.iter().flat_map(|point| &point.wanted);
-            for &wanted in wanted.filter(|&&wanted| wanted != Wanted::Exit) {
-                if self.selects(wanted, here, &facts)?.is_some() && self.is_reachable(number) {
-                    return Ok(Some(statement.span));
-                }
-            }
-        }
-        Ok(None)
     }
 
     fn entry(&self) -> Option<&'a Function> {
@@ -262,7 +247,7 @@ impl<'a, 's> Matcher<'a, 's> {
                     None => return Ok(None),
                 }
             }
-            Wanted::Exit | Wanted::Point(_) => return Ok(None),
+            Wanted::Exit | Wanted::Leave | Wanted::Point(_) => return Ok(None),
         };
         let base = self.module.opcode(&instruction).base;
         // Nothing runs behind what jumps or ends.
@@ -324,6 +309,12 @@ impl<'a, 's> Matcher<'a, 's> {
         let name = self.entry().map_or("", |entry| self.module.at(entry.name));
         Box::new(Diagnostic::error(slug, at, format!("kernel `{name}` cannot be probed")).label(what))
     }
+}
+
+/// The guard of an instruction.
+pub(crate) fn guard(module: &Module<'_>, instruction: &Instruction) -> Option<Guard> {
+    let guard = instruction.guard?;
+    Some(Guard { register: module.at(guard.register).to_owned(), negated: guard.negated })
 }
 
 /// Before the guard of an instruction, and before the pragmas that speak of it: the byte, and the statement there.

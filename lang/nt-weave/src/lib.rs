@@ -4,6 +4,7 @@
 //! Module, ModuleInfo ─┐
 //! Prepared ───────────┼─> choose ─> sites ─> plan ─> context ─> emit ─> place ─> Woven
 //! chosen kernels ─────┘      (instructions, blocks, bodies: which sites there are, and what a probe is at each)
+//!                                      callees, clones: the same of the functions that a kernel calls
 //! ```
 //!
 //! Each pass is a file, in that order. What comes out is the input with insertions and a few declared edits: take
@@ -17,7 +18,9 @@
 mod blocks;
 mod bodies;
 mod bounds;
+mod callees;
 mod choose;
+mod clones;
 mod codes;
 mod context;
 mod emit;
@@ -41,6 +44,7 @@ use nt_ir::program::{Field, Limit, Unit};
 use nt_ptx::syntax::Module;
 use nt_ptx::version::Pair;
 use nt_ptx::{Edits, ModuleInfo};
+use std::collections::BTreeMap;
 
 pub use choose::unwoven;
 pub use codes::{Code, Form};
@@ -175,6 +179,8 @@ pub fn weave_with(
     let mut edits = Edits::new();
     let mut needs = plan::Needs::default();
     let mut next_span = 0;
+    // The functions that are cloned, and for which kernel.
+    let mut clone_of: BTreeMap<usize, usize> = BTreeMap::new();
 
     // What no kernel of this module can get around: a text that is woven already, 32-bit addresses.
     let may = choose::module(module).and_then(|()| choose::program(&probe.program));
@@ -193,33 +199,70 @@ pub fn weave_with(
     let mut places = sites::Places::new(module.text);
     for function in choose::kernels(module, chosen) {
         let points = choose::points(module, &probe.program, function);
-        if points.is_empty() {
+        if points.is_empty() && !choose::asks_for_functions(&probe.program) {
             continue;
         }
         let mut one = || {
-            choose::instructions(module, info, &names, &points, function)?;
+            choose::instructions(module, info, &names, &probe.program, &points, function)?;
             let mut found = sites::find(module, info, &points, function, &files, &mut places)?;
             sites::move_to(module, function, options.place, &mut found);
+            let calls = callees::Calls::of(module, info, &names, function);
+            for callee in calls.callees(function) {
+                let points = choose::points_in(module, &probe.program, function, callee);
+                found.extend(sites::find(module, info, &points, callee, &files, &mut places)?);
+            }
             let name = choose::name(module, function);
             let closer = bodies::Closer::new(module, &probe.program, function, &name);
-            let (states, sites) = plan::sites(&closer, found)?;
+            let (states, mut sites) = plan::sites(&closer, found)?;
             // Its probes match nothing, or have no effect: whatever else is wrong with the kernel is not their business.
             if sites.is_empty() {
                 return Ok(None);
             }
             choose::kernel(module, info, &names, &points, function)?;
+            let of_program = &probe.program;
+            let cloned =
+                callees::Cloned::of(module, info, of_program, &calls, function, &states, &mut sites)?;
+            clones::check(module, of_program, &cloned, &calls, function, &prefix, &clone_of)?;
             choose::surroundings(module, function, &sites, &pins)?;
             let constants = pins::constants(module, info, function, options)?;
             pins.check_room(&constants, closer.at)?;
             let known =
                 plan::Known { module, info, probe, pins: &pins, prefix: &prefix, assume: options.assume };
-            let plan = plan::run(known, function, &closer, states, sites)?;
-            let spans = place::run(module, info, probe, &plan, function, next_span)?;
-            next_span = spans.next;
-            context::edit(module, &names, function, &plan.context, &mut edits);
-            edits.extend(spans.edits);
+            let mut plan = plan::run(known, function, &closer, states, sites)?;
+
+            let mut own = Edits::new();
+            let mut next = next_span;
+            let contexts = clones::contexts(&plan, of_program, &cloned);
+            let targets = clones::Targets {
+                cloned: &cloned,
+                contexts: &contexts,
+                program: of_program,
+                prefix: &prefix,
+            };
+            let mut inside = Vec::new();
+            for of in &cloned.list {
+                let Some(context) = contexts.get(&of.function) else { continue };
+                let clone = plan.of_clone(of, context.clone());
+                let spans = place::run(module, info, probe, &clone, of.function, next)?;
+                next = spans.next;
+                let mut edits = spans.edits;
+                next = clones::redirect(module, &targets, &calls, of.function, context, next, &mut edits);
+                next = clones::pin(module, &pins, &prefix, of.function, next, &mut edits);
+                clones::edit(module, &names, of, context, &prefix, &edits, &mut own).map_err(edit_error)?;
+                plan.relied.set(plan.relied.get().union(clone.relied.get()));
+                inside.extend(sites::describe(module, clone.sites.iter().map(|s| &s.found), &spans.numbers));
+            }
+            let spans = place::run(module, info, probe, &plan, function, next)?;
+            next = spans.next;
+            context::edit(module, &names, function, &plan.context, &mut own);
+            own.extend(spans.edits);
+            next = clones::redirect(module, &targets, &calls, function, &plan.context, next, &mut own);
+            next_span = next;
+            clone_of.extend(cloned.functions(function));
+            edits.extend(own);
             needs.add(&plan.needs);
-            let sites = sites::describe(module, plan.sites.iter().map(|site| &site.found), &spans.numbers);
+            let mut sites = sites::describe(module, plan.sites.iter().map(|s| &s.found), &spans.numbers);
+            sites.extend(inside);
             let kernel = plan.into_kernel(module, probe, function, sites, &spans.numbers);
             Ok(Some(WovenKernel { constants, ..kernel }))
         };
@@ -241,8 +284,7 @@ pub fn weave_with(
         Ok(text) => woven.text = text,
         // Insertions stand between statements and edits inside headers of one parse, so they cannot overlap.
         Err(error) => {
-            let why =
-                Diagnostic::error("weave-edits", nt_diag::Span::at(0), format!("cannot weave: {error}"));
+            let why = *edit_error(error);
             let kernels = std::mem::take(&mut woven.kernels);
             woven.refused.extend(kernels.into_iter().map(|kernel| (kernel.name, why.clone())));
             woven.raised = None;
@@ -250,4 +292,8 @@ pub fn weave_with(
         }
     }
     woven
+}
+
+fn edit_error(error: nt_ptx::EditError) -> Refused {
+    Box::new(Diagnostic::error("weave-edits", nt_diag::Span::at(0), format!("cannot weave: {error}")))
 }

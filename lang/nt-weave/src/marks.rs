@@ -16,7 +16,7 @@ use nt_ptx::TokenKind;
 use nt_ptx::syntax::{Function, Kind as StatementKind, Module};
 
 /// What stands before the name of a mark.
-const MARK: &str = "nt.mark ";
+pub(crate) const MARK: &str = "nt.mark ";
 
 /// A mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@
 use nt_ir::close::SiteType;
 use nt_ir::program::Type;
 use nt_ptx::ModuleInfo;
-use nt_ptx::opcode::{self, Bytes, Class, Facts, Space, TypeKind};
+use nt_ptx::opcode::{self, Bytes, Class, Completion, Facts, Space, TypeKind};
 use nt_ptx::syntax::{Instruction, Module, Operand, OperandKind};
 
 /// Where an instruction's address comes from, its size and its values, as far as operands tell them.
@@ -30,6 +30,8 @@ pub(crate) struct Access {
     pub(crate) out: Option<Vec<Element>>,
     /// What it takes, in the order of the language.
     pub(crate) inputs: Vec<Option<Vec<Element>>>,
+    /// What a store overwrites.
+    pub(crate) old: Option<Old>,
     /// Of a wait, the predicate that says whether it is over.
     pub(crate) done: Option<String>,
     /// The registers that it overwrites, if the body stands behind it.
@@ -62,6 +64,17 @@ pub(crate) enum Size {
     Unless { predicate: String, negated: bool, size: u32 },
 }
 
+/// The load of what a store overwrites, which is the store's own access.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Old {
+    /// `global`, `shared`
+    pub(crate) space: &'static str,
+    pub(crate) address: Address,
+    pub(crate) ty: SiteType,
+    /// How many values.
+    pub(crate) count: u8,
+}
+
 /// A value that the instruction gives or takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Element {
@@ -92,6 +105,7 @@ pub(crate) struct Reader<'a, 's> {
     function: usize,
     /// Where the instruction stands, which decides what its names mean.
     at: u32,
+    opcode: &'s str,
     operands: Vec<Operand>,
 }
 
@@ -103,7 +117,8 @@ impl<'a, 's> Reader<'a, 's> {
         instruction: &Instruction,
     ) -> Self {
         let operands = module.operands(instruction);
-        Reader { module, info, function, at: instruction.opcode.start, operands }
+        let opcode = module.at(instruction.opcode);
+        Reader { module, info, function, at: instruction.opcode.start, opcode, operands }
     }
 
     /// What a body before the instruction, or behind it, may have; values only if some are asked for.
@@ -118,6 +133,8 @@ impl<'a, 's> Reader<'a, 's> {
             if is_after {
                 access.out = self.out(facts);
                 access.done = self.done(facts);
+            } else {
+                access.old = self.old(facts);
             }
         }
         access
@@ -241,7 +258,9 @@ impl<'a, 's> Reader<'a, 's> {
     }
 
     fn inputs(&self, facts: &Facts) -> Vec<Option<Vec<Element>>> {
-        if !facts.offers("in") {
+        // The accumulators of an asynchronous operation may still be on their way.
+        let is_late = facts.class == Class::Mma && facts.completes != Completion::Here;
+        if !facts.offers("in") || is_late {
             return Vec::new();
         }
         let places = facts.inputs();
@@ -302,6 +321,28 @@ impl<'a, 's> Reader<'a, 's> {
             }
             _ => None,
         }
+    }
+
+    /// What a plain store overwrites: one that orders nothing, and whose text says where it goes.
+    fn old(&self, facts: &Facts) -> Option<Old> {
+        let is_plain = |word: &str| {
+            let is_known = ["global", "shared", "shared::cta", "v2", "v4", "weak", "wb", "cg", "cs", "wt"];
+            is_known.contains(&word) || opcode::Type::named(word).is_some()
+        };
+        let mut words = self.opcode.split('.');
+        if !facts.offers("old") || words.next() != Some("st") || !words.all(is_plain) {
+            return None;
+        }
+        let space = match facts.space? {
+            Space::Global => "global",
+            Space::Shared => "shared",
+            _ => return None,
+        };
+        // A variable of the module may be pinned, and is then not named here.
+        let address = self.address(facts).filter(|address| !address.is_of_module)?;
+        let ty = site_type(facts.ty?)?;
+        let count = u8::try_from(facts.elems).ok().filter(|count| matches!(count, 1 | 2 | 4))?;
+        Some(Old { space, address, ty, count })
     }
 
     /// Is the wait over? Those that may come back early say so by a predicate.

@@ -183,9 +183,23 @@ impl Pins {
         let count = self.symbols.len();
         let declaration = format!(".const .align 8 .b64 {prefix}pin[{count}];\n");
         edits.insert(first.map_or(0, |item| item.span.start), replacement("", &declaration));
-        for (register, one) in self.uses.iter().enumerate() {
+        self.edit_uses(module, prefix, &(0..u32::MAX), next, edits);
+    }
+
+    /// Replaces the uses in a range of statements; spans are numbered from `next` on, which is given back.
+    pub(crate) fn edit_uses(
+        &self,
+        module: &Module<'_>,
+        prefix: &str,
+        within: &std::ops::Range<u32>,
+        mut next: u32,
+        edits: &mut Edits,
+    ) -> u32 {
+        let uses = self.uses.iter().enumerate().filter(|(_, one)| within.contains(&one.statement));
+        for (register, one) in uses {
             let name = format!("%{prefix}g{register}");
-            let number = next.saturating_add(u32::try_from(register).unwrap_or(u32::MAX));
+            let number = next;
+            next = next.saturating_add(1);
             let word = WORD * u64::from(one.pin);
             let add = match one.offset {
                 offset if offset == 0 || one.is_address => String::new(),
@@ -197,6 +211,7 @@ impl Pins {
             let new = if one.is_address { format!("[{name}+{}]", one.offset) } else { name };
             edits.replace(one.old, replacement(module.at(one.old), &new));
         }
+        next
     }
 
     /// The statements before which spans go.

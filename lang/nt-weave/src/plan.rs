@@ -172,7 +172,12 @@ pub(crate) fn run<'a>(
     };
     let tables = tables::number(closer, &mut sites)?;
     let kernel = streams::Kernel { module, info, probe, function, assume };
-    let streams = streams::plan(kernel, closer, &mut sites)?;
+    // The kernel's come first.
+    let own = sites.partition_point(|site| site.found.function == function);
+    let calls = own < sites.len();
+    let (of_kernel, of_callees) = sites.split_at_mut(own);
+    check_callees(module, probe, function, of_callees)?;
+    let streams = streams::plan(kernel, closer, of_kernel)?;
     let maps = used_maps(&sites);
     let uses = uses(&sites, &states);
     let context = Context::lay_out(
@@ -204,7 +209,7 @@ pub(crate) fn run<'a>(
     check_parameters(module, entry, context.size, &mut needs)?;
     check_shadows(module, entry)?;
     let block = required_block(module, entry);
-    let bounds = bounds::run(module, info, program, function, &sites);
+    let bounds = bounds::run(module, info, program, function, &sites, calls);
     let relied = Cell::default();
     Ok(Plan {
         prefix,
@@ -222,6 +227,29 @@ pub(crate) fn run<'a>(
         redux,
         needs,
     })
+}
+
+/// Is there nothing in functions that only a kernel can do?
+fn check_callees(
+    module: &Module<'_>,
+    probe: &Prepared,
+    function: usize,
+    sites: &[Site<'_>],
+) -> Result<(), Refused> {
+    for site in sites {
+        let saves = site.bodies.iter().flat_map(|body| &body.code.code);
+        let mut events = saves.filter(|inst| streams::to_stream(probe, &inst.op).is_some());
+        if events.next().is_some() {
+            let at = module.functions.get(site.found.function).map_or(Span::at(0), |function| function.name);
+            let kernel = crate::choose::name(module, function);
+            let what = "an event of a stream would be saved in this function, which is not woven yet";
+            return Err(Box::new(
+                Diagnostic::error("site-in-callee", at, format!("kernel `{kernel}` cannot be probed"))
+                    .label(what),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// How each state is kept: registers only for those that are both assigned and read here.

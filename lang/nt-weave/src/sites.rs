@@ -78,6 +78,8 @@ impl Point<'_> {
 /// A place at which probes run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
+    /// The function that it is in, as an index into [`Module::functions`].
+    pub(crate) function: usize,
     pub(crate) kind: Kind,
     /// The byte before which a span goes.
     pub(crate) offset: u32,
@@ -137,6 +139,12 @@ pub enum Kind {
     },
     /// A mark that the author left.
     Mark,
+    /// A function that the kernel calls begins.
+    FuncEntry,
+    /// A lane leaves such a function.
+    FuncExit,
+    /// The same, where what was counted in it is added up.
+    Return,
     /// A lane leaves.
     Exit,
 }
@@ -156,6 +164,9 @@ impl Kind {
             Kind::Block { looped: false } => "bb:entry".to_owned(),
             Kind::Block { looped: true } => "bb:loop".to_owned(),
             Kind::Mark => "mark".to_owned(),
+            Kind::FuncEntry => "func:entry".to_owned(),
+            Kind::FuncExit => "func:exit".to_owned(),
+            Kind::Return => "func:return".to_owned(),
             Kind::Exit => "kernel:exit".to_owned(),
         }
     }
@@ -215,6 +226,9 @@ pub(crate) fn find(
     if points.iter().any(|point| point.entry)
         && let Some(mut site) = self::entry(module, info, function)
     {
+        if !entry.is_entry {
+            site.kind = Kind::FuncEntry;
+        }
         site.probes = of_kernel(points, |point| point.entry);
         site.position = places.position(site.offset);
         site.source = source(first_loc(module, entry));
@@ -266,13 +280,15 @@ pub(crate) fn find(
     if known.end_reachable && points.iter().any(|point| point.exit) {
         let offset = body.span.end.saturating_sub(1);
         let last = module.body(entry).iter().rfind(|statement| statement.kind == StatementKind::Loc);
+        let kind = if entry.is_entry { Kind::Exit } else { Kind::FuncExit };
         found.push(Found {
             probes: of_kernel(points, |point| point.exit),
             position: places.position(offset),
             source: source(last.map(|statement| statement.span)),
-            ..Found::at(Kind::Exit, offset, body.statements.end)
+            ..Found::at(kind, offset, body.statements.end)
         });
     }
+    found.iter_mut().for_each(|site| site.function = function);
     Ok(found)
 }
 
@@ -295,6 +311,7 @@ impl Found {
     /// A place at which no probe runs yet, and of which nothing is known.
     pub(crate) fn at(kind: Kind, offset: u32, next: u32) -> Found {
         Found {
+            function: 0,
             kind,
             offset,
             next,

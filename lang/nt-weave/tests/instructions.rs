@@ -119,7 +119,11 @@ fn no_count_is_silently_short() {
     let callee = ".func f() { .reg .b32 %r; .reg .b64 %d; mov.u64 %d, 0; ld.global.u32 %r, [%d]; ret; }\n";
     let kernel = ".entry k() { call f, (); ret; }\n";
     let text = format!("{callee}{kernel}");
-    refused(&text, "inst:load", "site-in-callee", "it reaches `f`, which has such instructions");
+    let ptx = format!("{HEADER}{text}");
+    let woven = weave(&ptx, &prepare(&counting("thread", "inst:load")));
+    assert_eq!(refusals(&ptx, &woven), "");
+    obeys(&ptx, &woven, "t.ptx");
+    assert!(woven.text.contains("/*nt:clone f{*/") && woven.text.contains("call /*nt:edit 66{*/f__nt"));
     // Of which there are none, nothing is missed.
     let ptx = format!("{HEADER}{text}");
     let woven = weave(&ptx, &prepare(&counting("thread", "inst:store")));

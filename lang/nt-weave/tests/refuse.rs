@@ -26,21 +26,6 @@ fn check(kernels: &str, program: &str, expected: Expect) {
 }
 
 #[test]
-fn exit_in_a_callee() {
-    check(
-        ".func leave() { exit; }\n.entry k() { call leave, (); ret; }\n.entry other() { ret; }\n",
-        "block_sched",
-        expect![[r#"
-            in.ptx:5:8: error: `kernel:exit` cannot be probed in `k`
-              5 | .entry k() { call leave, (); ret; }
-                |        ^ it reaches `leave`, which holds `exit`
-              note: in.ptx:4:7: declared here
-              help: probe `kernel:entry` alone, or choose other kernels with `-k`
-        "#]],
-    );
-}
-
-#[test]
 fn call_through_a_pointer() {
     check(
         ".func f() { ret; }\n.entry k()\n{\n\t.reg .b64 %rd1;\n\tmov.u64 %rd1, f;\n\tp: .callprototype ()_ ();\n\tcall %rd1, (), p;\n\tret;\n}\n",

@@ -1,13 +1,14 @@
 //! What the software GPU counted while the *original* ran, summed up as the cells of a table are.
 
 use crate::device::{Job, Part, Ran, Text};
+use nt_ptx::syntax::{Body, Function};
 use nt_vgpu::Count;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is not 0: by block or SM, and by what the sites are called.
 pub type Cells = BTreeMap<(u64, Vec<String>), u64>;
 
-/// An instruction of the kernel that ran.
+/// An instruction of the kernel that ran, or of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
     /// Index into the program's counts.
@@ -36,7 +37,7 @@ impl Instruction {
 /// The counts of a run.
 #[derive(Debug)]
 pub struct Counted<'r> {
-    /// The kernel's instructions.
+    /// The instructions of the kernel and of functions.
     pub instructions: Vec<Instruction>,
     job: &'r Job,
     parts: &'r [Part],
@@ -52,21 +53,21 @@ pub enum By {
 }
 
 impl<'r> Counted<'r> {
-    /// The counts of a kernel.
+    /// The counts of a kernel, and of the functions that it called: all that ran was called by it.
     pub fn new(text: &Text<'_>, job: &'r Job, ran: &'r Ran) -> Self {
-        let body = text.module.functions.iter().filter(|f| text.module.at(f.name) == job.kernel);
-        let body = body.filter_map(|function| function.body.as_ref()).next();
-        let inside = |statement: u32| body.is_some_and(|body| body.statements.contains(&statement));
+        let own = |f: &&Function| !f.is_entry || text.module.at(f.name) == job.kernel;
+        let bodies = text.module.functions.iter().filter(own).filter_map(|function| function.body.as_ref());
+        let bodies: Vec<&Body> = bodies.collect();
+        let body = |statement: u32| bodies.iter().find(|body| body.statements.contains(&statement));
         let lines = Lines::of(text.text);
-        let from = body.map_or(0, |body| body.span.start as usize);
         let instructions = text.program.places().iter().enumerate();
         let instructions = instructions
             // Where lanes leave at the closing brace is no instruction.
-            .filter(|(_, place)| inside(place.statement) && &*place.opcode != "}")
-            .map(|(index, place)| Instruction {
-                index,
-                opcode: place.opcode.to_string(),
-                line: lines.name(from, place.span.start as usize, place.line),
+            .filter(|(_, place)| &*place.opcode != "}")
+            .filter_map(|(index, place)| {
+                let from = body(place.statement)?.span.start as usize;
+                let line = lines.name(from, place.span.start as usize, place.line);
+                Some(Instruction { index, opcode: place.opcode.to_string(), line })
             });
         Counted { instructions: instructions.collect(), job, parts: &ran.parts }
     }

@@ -91,6 +91,7 @@ const ROUNDS: &str = "
 	@%p1 add.u32 %r2, %r2, 100;
 	mov.u32 %r3, 0;
 $L_round:
+	.pragma \"nt.mark round.begin\";
 	.loc 1 13 0
 	add.u32 %r3, %r3, 1;
 	// nt.mark turn
@@ -174,7 +175,10 @@ fn lines_marks_and_blocks() {
         &[("@[src/k.cu:10]", 64), ("@[src/k.cu:11]", 64), ("@[src/k.cu:13]", 192)],
     );
     rounds().check("line:\"c/k.cu\":10 { @ = count(); } kernel:entry { @one = count(); }", &[("@one", 64)]);
-    rounds().check("mark:\"t*\" { @[mark] = count(); }", &[("@[turn]", 192)]);
+    rounds().check(
+        "mark:\"t*\"|\"*.begin\" { @[mark] = count(); }",
+        &[("@[turn]", 192), ("@[round.begin]", 192)],
+    );
     rounds().check("bb:entry { @ = count(); } bb:loop { @loop = count(); }", &[("@", 320), ("@loop", 192)]);
 }
 
@@ -262,6 +266,54 @@ fn types_are_those_of_the_instruction() {
 }
 
 #[test]
+fn what_stores_overwrite() {
+    let ptx = "
+.visible .entry k(.param .u64 p)
+{
+	.reg .pred %p<2>;
+	.reg .b16 %rs<4>;
+	.reg .b32 %r<9>;
+	.reg .b64 %rd<9>;
+	.shared .align 8 .b8 tile[256];
+	ld.param.u64 %rd1, [p];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd2, %r1, 8;
+	add.s64 %rd1, %rd1, %rd2;
+	mov.u32 %r2, tile;
+	mad.lo.u32 %r2, %r1, 8, %r2;
+	setp.lt.u32 %p1, %r1, 10;
+	st.shared.v2.u32 [%r2], {%r1, 3};
+	@%p1 st.shared.u32 [%r2+4], 4;
+	st.shared.v2.b32 [%r2], {6, 7};
+	st.global.u32 [%rd1+4], 5;
+	st.global.s8 [%rd1], %r1;
+	mov.u16 %rs1, 9;
+	st.global.b16 [%rd1+2], %rs1;
+	ret;
+}
+";
+    let launch =
+        Launch { ptx, threads: 32, buffer: words((0..64).map(|i| if i % 2 == 1 { 5 } else { 0x1234_56fe })) };
+    launch.check(
+        "inst:store.global { @same[op] = sum((old == in1) as u64); @old[op] = sum(old as s64); }",
+        &[
+            ("@same[st.global.u32]", 32),
+            ("@old[st.global.u32]", 5 * 32),
+            ("@old[st.global.s8]", -2 * 32),
+            ("@old[st.global.b16]", 0x1234 * 32),
+        ],
+    );
+    launch.check(
+        "ptx:\"st.shared.u32\" { @old = sum(old as u64); @n = count(); }",
+        &[("@old", 30), ("@n", 10)],
+    );
+    launch.check(
+        "ptx:\"st.shared.v2.b32\" { @a = sum(old as u64); @b = sum(old[1] as u64); }",
+        &[("@a", 496), ("@b", 10 * 4 + 22 * 3)],
+    );
+}
+
+#[test]
 fn copies_have_two_sides() {
     let ptx = "
 .visible .entry k(.param .u64 p)
@@ -288,4 +340,113 @@ fn copies_have_two_sides() {
         ("@b", 16 * 32),
     ]);
     launch.check("inst:wait:after { @done = sum(done as u64); }", &[("@done", 32)]);
+}
+
+/// Thread i calls `f` of i mod 4, which calls itself as often; where i is above 19 `g` lets it leave from there.
+const CALLS: &str = "
+.func (.param .b32 f_r) f(.param .b32 f_0);
+.func g(.param .b32 g_0)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<2>;
+	ld.param.b32 %r1, [g_0];
+	setp.gt.u32 %p1, %r1, 19;
+	@%p1 exit;
+	ret;
+}
+.visible .entry k(.param .u64 p)
+{
+	.reg .b32 %r<9>;
+	.reg .b64 %rd<9>;
+	ld.param.u64 %rd1, [p];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd2, %r1, 4;
+	add.s64 %rd1, %rd1, %rd2;
+	and.b32 %r2, %r1, 3;
+	{
+	.param .b32 param0;
+	.param .b32 retval0;
+	st.param.b32 [param0], %r2;
+	call.uni (retval0), f, (param0);
+	ld.param.b32 %r3, [retval0];
+	}
+	st.global.u32 [%rd1], %r3;
+	{
+	.param .b32 param1;
+	st.param.b32 [param1], %r1;
+	call.uni g, (param1);
+	}
+	st.global.u32 [%rd1], %r1;
+	ret;
+}
+.func (.param .b32 f_r) f(.param .b32 f_0)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<5>;
+	ld.param.b32 %r1, [f_0];
+	mov.u32 %r3, 7;
+	setp.eq.u32 %p1, %r1, 0;
+	@%p1 bra $L_end;
+	sub.u32 %r2, %r1, 1;
+	{
+	.param .b32 a;
+	.param .b32 b;
+	st.param.b32 [a], %r2;
+	call (b), f, (a);
+	ld.param.b32 %r3, [b];
+	}
+	add.u32 %r3, %r3, 1;
+$L_end:
+	st.param.b32 [f_r], %r3;
+	ret;
+}
+";
+
+fn calls() -> Launch<'static> {
+    Launch { ptx: CALLS, threads: 32, buffer: words(0..32) }
+}
+
+#[test]
+fn functions_are_probed_where_they_are_called() {
+    // 8 · (1 + 2 + 3 + 4) calls of `f`, 8 · (1 + 2 + 3) of which by itself.
+    calls().check(
+        "func:\"f\":entry { @in[func] = count(); } func:\"*\":exit { @out[func] = count(); }",
+        &[
+            ("@in[f]", 80),
+            ("@out[f]", 80),
+            // Both ways out: `exit` of 12 lanes and `ret` of 20.
+            ("@out[g]", 32),
+        ],
+    );
+    calls().check(
+        "ptx:\"sub.u32\", inst:store.global { @[func, op] = count(); }",
+        &[("@[f, sub.u32]", 48), ("@[k, st.global.u32]", 32 + 20)],
+    );
+    calls()
+        .check("inst:call { @[func, callee] = count(); }", &[("@[k, f]", 32), ("@[k, g]", 32), ("@[f, f]", 48)]);
+    calls().check("ptx:\"add.u32\":after { @ = sum(out as u64); }", &[("@", 8 * (8 + 8 + 9 + 8 + 9 + 10))]);
+}
+
+#[test]
+fn states_go_into_functions_and_sums_come_out() {
+    let probe =
+        "state n: u64; ptx:\"sub.u32\", inst:store.global { n += 3; } kernel:exit { @total = sum(n); }";
+    calls().check(probe, &[("@total", 3 * (48 + 52))]);
+    // What it is in the function is what it was where that was called.
+    let probe = "state n: u64; inst:logic { n = 40; } ptx:\"sub.u32\" { @ = sum(n); }";
+    calls().check(probe, &[("@", 40 * 48)]);
+    let probe = "state t: u64; kernel:entry { t = clock(); } kernel:exit { @left = count(); @late = sum((clock() > t) as u64); }";
+    calls().check(probe, &[("@left", 32), ("@late", 32)]);
+    let probe = "state t: u64; ptx:\"sub.u32\" { t = clock(); } ptx:\"sub.u32\":after { @ = sum((clock() > t) as u64); }";
+    calls().check(probe, &[("@", 48)]);
+}
+
+#[test]
+fn states_that_would_have_to_come_back_are_refused() {
+    let ptx = format!("{HEAD}{CALLS}");
+    let text = Text::load(&ptx).unwrap();
+    let probe = "state t: u64; ptx:\"sub.u32\" { t = 5; } kernel:exit { @x = sum(t); }";
+    let woven = Probed::weave(&text, &probed::compile(probe, "test").unwrap(), Conditions::NONE).unwrap();
+    let slugs: Vec<&str> = woven.woven.refused.iter().map(|(_, why)| why.slug).collect();
+    assert_eq!(slugs, ["state-out-of-callee"]);
 }

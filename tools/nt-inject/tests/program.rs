@@ -105,14 +105,14 @@ fn what_is_refused() {
     check(&["-e", "warp kernel:exit { x = 1; }"], MODULE, 1, &["<-e>:1:", "error"]);
     check(&["-p", "block_sched"], ".version 8.5\n.target sm_90\n.entry k( {\n", 1, &["<stdin>:3:"]);
     // A kernel of two cannot be probed: the other is woven.
-    let callee = ".func leave() { exit; }\n.entry bad() { call leave, (); ret; }\n";
+    let callee = ".extern .func leave();\n.entry bad() { call leave, (); ret; }\n";
     let some = format!("{MODULE}{callee}");
-    let woven = check(&["-p", "block_sched"], &some, 5, &["which holds `exit`", "is in 2 kernels"]);
+    let woven = check(&["-p", "block_sched"], &some, 5, &["which is not in this module", "is in 2 kernels"]);
     assert!(woven.contains("bad() { call"), "{woven}");
-    check(&["-p", "block_sched", "-k", "=bad"], &some, 1, &["which holds `exit`"]);
+    check(&["-p", "block_sched", "-k", "=bad"], &some, 1, &["which is not in this module"]);
     let json = inject(&["-p", "block_sched", "-k", "=bad", "--diagnostics=json"], &some);
     let line = String::from_utf8(json.stderr).unwrap();
-    assert!(line.starts_with('{') && line.contains("\"exit-in-callee\""), "{line}");
+    assert!(line.starts_with('{') && line.contains("\"unknown-callee\""), "{line}");
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl<'a> Span<'a> {
         Ok(match found.map(|(at, inst)| (at, &inst.op)) {
             Some((at, &Op::ReadState(state))) => {
                 let counter = self.plan.bounds.counter(state).filter(|_| self.is_counter_then(p, at, state));
-                counter.map(|counter| (self.state(state), counter))
+                counter.map(|counter| (self.counted(state), counter))
             }
             Some((_, &Op::Cast(narrow))) => {
                 let most = match self.ty(p, narrow) {

@@ -22,7 +22,8 @@ use super::operand::{Class, Operand};
 use super::{Refusal, Span};
 use crate::bodies::Asked;
 use crate::operands::{Element, Size, Source};
-use nt_ir::program::Type;
+use nt_ir::close::SiteType;
+use nt_ir::program::{self, Inst, Op, Type};
 use nt_ptx::opcode::Space;
 use std::fmt::Write;
 
@@ -215,6 +216,47 @@ impl<'a> Span<'a> {
             (one, other) if one == other => Ok(value),
             _ => Err("its program asks for more bits than a register has".into()),
         }
+    }
+
+    /// Loads what the store at the site overwrites, if a probe asks for it, by the store's own address, before any branch
+    /// but that of its guard.
+    pub(super) fn load_old(&mut self) {
+        let asks = |inst: &Inst| matches!(inst.op, Op::Operand(program::Operand::Old(_)));
+        let site = self.site;
+        let Some(old) = &site.found.access.old else { return };
+        if !self.probes.iter().flat_map(|probe| &probe.code).any(asks) {
+            return;
+        }
+        let (bits, signed) = match old.ty {
+            SiteType::Is(ty) => (ty.bits(), ty.is_signed()),
+            SiteType::F16 | SiteType::Bf16 => (16, false),
+        };
+        let class = match bits {
+            16 => Class::B16,
+            64 => Class::B64,
+            _ => Class::B32,
+        };
+        let loaded: Vec<Operand<'a>> = (0..old.count).map(|_| self.temp(class)).collect();
+        let list: Vec<String> = loaded.iter().map(Operand::to_string).collect();
+        let (vector, list) = match old.count {
+            1 => (String::new(), list.concat()),
+            count => (format!(".v{count}"), format!("{{{}}}", list.join(", "))),
+        };
+        let letter = if signed { 's' } else { 'u' };
+        let (space, address) = (old.space, &old.address);
+        let place = match address.displacement {
+            0 => address.base.clone(),
+            displacement => format!("{}+{displacement}", address.base),
+        };
+        self.line(format_args!("ld.{space}{vector}.{letter}{bits} {list}, [{place}];"));
+        self.old = loaded
+            .into_iter()
+            .map(|value| match (class, signed) {
+                (Class::B16, true) => self.op(Class::B32, "cvt.s32.s16", &[value]),
+                (Class::B16, false) => self.op(Class::B32, "cvt.u32.u16", &[value]),
+                _ => value,
+            })
+            .collect();
     }
 
     /// A register of the program as the instruction at the site found it.

@@ -80,6 +80,8 @@ struct Span<'a> {
     predicated: Option<(bool, Operand<'a>)>,
     /// Which of the registers that the instruction overwrites are to be saved before it.
     saved: Vec<bool>,
+    /// What the store at the site overwrites, once it is loaded.
+    old: Vec<Operand<'a>>,
 }
 
 /// What is put in for a site.
@@ -116,6 +118,7 @@ pub(crate) fn run(
         increases,
         predicated: None,
         saved: vec![false; site.found.access.written.len()],
+        old: Vec::new(),
     };
 
     let end = span.label();
@@ -123,6 +126,7 @@ pub(crate) fn run(
     span.places_ahead()?;
     span.read_clocks()?;
     span.find_asked()?;
+    span.load_old();
     span.initialise_states();
     span.initialise_streams()?;
     span.share_election();

@@ -62,7 +62,10 @@ impl<'a> Span<'a> {
             Op::Operand(program::Operand::Done) => Ok(self.done()),
             Op::Operand(program::Operand::Out(index)) => self.given(index, ty),
             Op::Operand(program::Operand::In(number, index)) => self.taken_in(number, index, ty),
-            Op::Operand(program::Operand::Old(_)) => Err("its program asks for what is not woven yet".into()),
+            Op::Operand(program::Operand::Old(index)) => {
+                let old = self.old.get(usize::from(index)).copied();
+                old.ok_or_else(|| "its program asks for what a store overwrites where there is none".into())
+            }
             Op::ClockAfter(..) => Err("its program reads a clock too late".into()),
             Op::Site(_)
             | Op::Has(_)

@@ -29,6 +29,11 @@ impl<'a> Span<'a> {
             }
             let Some(declared) = self.probe.program.states.get(number) else { continue };
             let ty = self.kept_type(state);
+            if let Some(passed) = self.plan.context.states.iter().find(|passed| passed.state == state) {
+                let (register, prefix, bits) = (self.state(state), self.plan.prefix, 8 * passed.size);
+                self.line(format_args!("ld.param.b{bits} {register}, [{prefix}ctx+{}];", passed.offset));
+                continue;
+            }
             let (register, initial) = (self.state(state), self.kept(state, declared.init));
             self.copy(register, initial, ty);
         }
@@ -198,16 +203,37 @@ impl<'a> Span<'a> {
             let initial = self.probe.program.states.get(state.0 as usize).map_or(0, |s| s.init);
             return Operand::number(ty, initial);
         }
-        let register = self.state(state);
+        let register = self.counted(state);
         if let Some(counter) = self.plan.bounds.counter(state) {
             return self.in_units(register, counter.unit);
         }
-        if !changes {
+        if !changes || register != self.state(state) {
             return register;
         }
         let copy = self.temp(Class::of(ty));
         self.copy(copy, register, ty);
         copy
+    }
+
+    /// A state's register; where a clone returns, how much it has increased it.
+    pub(super) fn counted(&mut self, state: StateId) -> Operand<'a> {
+        let register = self.state(state);
+        if self.site.found.kind != Kind::Return {
+            return register;
+        }
+        let class = Class::of(self.kept_type(state));
+        let Some(given) = self.given_state(state) else { return register };
+        let opcode = if class == Class::B64 { "sub.u64" } else { "sub.u32" };
+        self.op(class, opcode, &[register, given])
+    }
+
+    /// What a clone was given of a state.
+    fn given_state(&mut self, state: StateId) -> Option<Operand<'a>> {
+        let passed = self.plan.context.states.iter().find(|passed| passed.state == state).copied()?;
+        let class = if passed.size == 8 { Class::B64 } else { Class::B32 };
+        let (value, prefix, bits) = (self.temp(class), self.plan.prefix, 8 * passed.size);
+        self.line(format_args!("ld.param.b{bits} {value}, [{prefix}ctx+{}];", passed.offset));
+        Some(value)
     }
 
     fn write_state(&mut self, p: usize, inst: &Inst, state: StateId, value: ValueId) -> Result<(), Refusal> {

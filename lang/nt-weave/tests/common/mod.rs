@@ -62,7 +62,8 @@ pub(crate) fn take_away(woven: &str) -> String {
         out.push_str(&rest[..at]);
         let mark = &rest[at + "/*nt:".len()..];
         let (name, inside) = mark.split_once("{*/").expect("an opening mark");
-        let (word, hex) = name.split_once(' ').unwrap_or((name, ""));
+        let (word, rest_of_name) = name.split_once(' ').unwrap_or((name, ""));
+        let hex = if word == "edit" { rest_of_name } else { "" };
         let bytes = (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap());
         out.push_str(&String::from_utf8(bytes.collect()).unwrap());
         (_, rest) = inside.split_once(&format!("/*}}nt:{word}*/")).expect("a closing mark");
