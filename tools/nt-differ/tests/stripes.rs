@@ -122,7 +122,7 @@ impl<'t> Scene<'t> {
 
 /// As the rule says, written down once more.
 fn stripe(warp: u64) -> u64 {
-    (warp * 0x9e37_79b9 & 0xffff_ffff) >> 26
+    ((warp * 0x9e37_79b9) & 0xffff_ffff) >> 26
 }
 
 #[test]
