@@ -168,3 +168,9 @@ fn memory_traces() {
 fn rounds_of_loops() {
     check("progress", &[IN_CALLEES, &["not-yet"]].concat(), |_| true);
 }
+
+/// Behind instructions and before them, with what they take and give, and in functions.
+#[test]
+fn values_and_functions() {
+    check("values", &[IN_CALLEES, &["among-wgmma"]].concat(), is_first);
+}

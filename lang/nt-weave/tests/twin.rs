@@ -129,3 +129,28 @@ fn real_kernels() {
     }
     assert!(7 <= pinned, "{pinned} kernels have pins");
 }
+
+/// The variables of a function are pinned in its clone as they are in the function, also where the kernel was cut out.
+#[test]
+fn clones_use_the_pins_of_their_functions() {
+    let text = format!(
+        "{HEADER}.global .u32 total;\n.func (.param .b32 r) f(.param .b32 a)\n{{\n.reg .b32 %r<3>;\nld.param.b32 %r1, [a];\n\
+         sub.u32 %r1, %r1, 1;\nst.global.u32 [total], %r1;\nst.param.b32 [r], %r1;\nret;\n}}\n\
+         .entry other() {{ .reg .b32 %r<2>; mov.u32 %r1, 1; st.global.u32 [total], %r1; ret; }}\n\
+         .entry k()\n{{\n.reg .b32 %r<3>;\nmov.u32 %r1, %tid.x;\n{{\n.param .b32 p; .param .b32 q;\nst.param.b32 [p], %r1;\n\
+         call.uni (q), f, (p);\nld.param.b32 %r2, [q];\n}}\nret;\n}}\n"
+    );
+    let (module, mut found) = nt_ptx::parse(&text);
+    let info = nt_ptx::resolve(&module, &mut found);
+    let ptx = prune(&module, &info, info.function("k").unwrap());
+    assert!(!ptx.contains("other") && ptx.contains("func"), "{ptx}");
+    let woven = twin(&ptx, "functions");
+    assert_eq!(refusals(&ptx, &woven), "");
+    obeys(&ptx, &woven, "twin.ptx");
+    assert_eq!(woven.kernels[0].pins.len(), 1);
+    // In the function and in its clone.
+    assert_eq!(woven.text.matches("st.global.u32 [/*nt:edit 746f74616c{*/%nt_g0/*}nt:edit*/]").count(), 2);
+    if let Some(ptxas) = Ptxas::find() {
+        ptxas.assemble(&woven.text).unwrap_or_else(|said| panic!("{said}\n{}", woven.text));
+    }
+}
