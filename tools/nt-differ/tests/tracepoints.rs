@@ -422,8 +422,10 @@ fn functions_are_probed_where_they_are_called() {
         "ptx:\"sub.u32\", inst:store.global { @[func, op] = count(); }",
         &[("@[f, sub.u32]", 48), ("@[k, st.global.u32]", 32 + 20)],
     );
-    calls()
-        .check("inst:call { @[func, callee] = count(); }", &[("@[k, f]", 32), ("@[k, g]", 32), ("@[f, f]", 48)]);
+    calls().check(
+        "inst:call { @[func, callee] = count(); }",
+        &[("@[k, f]", 32), ("@[k, g]", 32), ("@[f, f]", 48)],
+    );
     calls().check("ptx:\"add.u32\":after { @ = sum(out as u64); }", &[("@", 8 * (8 + 8 + 9 + 8 + 9 + 10))]);
 }
 
