@@ -5,10 +5,10 @@
 //!
 //! * its own symbol is an operand, as for launches from the device: a caller that we do not see would not pass the
 //!   context (docs/injection.md);
-//! * a `kernel:exit` probe, and a function it calls holds `exit` or is not in the module, or it calls through a pointer,
-//!   so that lanes could leave past the probe;
-//! * a probe of instructions, and a function it calls has some, is not in the module, or is called through a pointer:
-//!   some would be left out without a word.
+//! * a `kernel:exit` probe, and a function it calls is not in the module, or it calls through a pointer, so that lanes
+//!   could leave past the probe;
+//! * a probe of instructions or functions, and a function it calls is not in the module, or is called through a pointer:
+//!   some sites would be left out without a word.
 
 use crate::Refused;
 use crate::bodies::{Body, Site};
