@@ -3,7 +3,7 @@
 The program (this file with `--program`) runs the four kernels of testdata/ptx/triton/kernels.py and a compiled MLP, forward
 and backward. Its kernels reach the driver as cubins that keep their PTX. What is checked, each against something that is
 not nt:
-  results   every tensor with block_sched, gmem_bytes and dmat is the one without, by torch.equal; and the four kernels' are
+  results   every tensor with block_sched, gmem_bytes, dmat and a probe at each statement (every.nt) is the one without, by torch.equal; and the four kernels' are
             what PyTorch computes, within a tolerance
   coverage  every launch of a kernel that Triton compiled is probed and collected; of the others it is said why not
   records   block_sched has one record a warp; gmem_bytes' totals are what the four kernels ask for by their source, and so are
@@ -157,10 +157,11 @@ def main():
     steady = [name for name in native if torch.equal(native[name], again[name])]
     failures += [f"{name}: differs between two runs without probes" for name in native if name not in steady]
 
-    for probe in ("block_sched", "gmem_bytes", "dmat"):
+    for program in ("block_sched", "gmem_bytes", "dmat", "tests/gpu/every.nt"):
+        probe = pathlib.Path(program).stem
         trace = work / f"{probe}.ntt"
         try:
-            done = nt_run(probe, trace, *words, work / f"{probe}.pt", options=["--pool", "4G"] if probe == "dmat" else [])
+            done = nt_run(program, trace, *words, work / f"{probe}.pt", options=["--pool", "4G"] if probe == "dmat" else [])
         except SystemExit as error:
             failures.append(f"{probe}: {error}")
             continue
@@ -186,6 +187,9 @@ def main():
                 if records[kernel] != LAUNCHES * blocks * warps:
                     failures.append(f"{kernel}: {records[kernel]} records, expected {LAUNCHES * blocks * warps}")
             lines.append(f"Records: {', '.join(f'{kernel} {records[kernel]}' for kernel in SHAPES)}: each warp of each launch.")
+        elif probe == "every":
+            failures += [f"every, {kernel}: no instruction counted" for kernel in SHAPES if not totals[kernel]]
+            lines.append(f"Instructions of threads: {', '.join(f'{kernel} {totals[kernel]}' for kernel in SHAPES)}.")
         else:
             for kernel, expected in BYTES.items():
                 if totals[kernel] != LAUNCHES * expected:
