@@ -115,8 +115,8 @@ def context_block(kernel, grid, block):
         units = -(-units // 16) * 16
         part = {"units": warps}
         if shape.get("stream"):
-            part |= {"base": allocate(STREAM).value, "capacity": STREAM // 16, "cursor": allocate(4096).value, "drops": allocate(4 * warps).value}
-            clear += [(part["base"], STREAM), (part["cursor"], 4096)]
+            part |= {"base": allocate(STREAM).value, "capacity": STREAM // 16, "cursor": allocate(64).value, "drops": allocate(4 * warps).value}
+            clear += [(part["base"], STREAM), (part["cursor"], 64)]
         else:
             part |= {"base": allocate(units * shape["stride"]).value, "capacity": units}
         parts.append(part)

@@ -20,7 +20,7 @@
 //!        | "cap."  MAP "@" OFFSET ":8"                        how many units it has room for, a u64
 //!        | "cap."  STREAM "@" OFFSET ":4"                     how many slots it has, a u32
 //!        | "units." STREAM "@" OFFSET ":4"                    how many warps the launch has, a u32
-//!        | "cursor." STREAM "@" OFFSET ":8"                   the address of its cursor, 64 words of u64
+//!        | "cursor." STREAM "@" OFFSET ":8"                   the address of its cursor, one u64
 //!        | "drops." STREAM "@" OFFSET ":8"                    the address of a u32 for each warp
 //!        | "state." NAME "@" OFFSET ":" ("4" | "8")           of a clone: a state of its caller
 //!        | "stride." MAP "=" SIZE                             packed: bytes of one record
@@ -88,9 +88,9 @@
 //! `base + i·stride`, element `i` of column `c` is the `w(c)` bytes at `base + (w(0) + … + w(c-1))·cap + i·w(c)`, for
 //! every `i` below `cap`; `base` is 16-byte aligned and `cap` a multiple of 16. Of a stream, slot `i` is the 16 bytes
 //! at `base + i·16` for every `i` below `cap`, which is at most 0xffff_0000 (so that a slot's number and a small one
-//! never add up to 2^32); the cursor's 4096 bytes, a word at each multiple of 64, are apart from all others and aligned to
-//! 8, and so are the 4 bytes at `drops + i·4` for every `i` below `units`. Whoever launches the kernel compares the claim
-//! with the context that it fills, before it loads the module.
+//! never add up to 2^32); the cursor's 8 bytes are apart from all others and aligned, and so are the 4 bytes at
+//! `drops + i·4` for every `i` below `units`. Whoever launches the kernel compares the claim with the context that it
+//! fills, before it loads the module.
 
 mod read;
 
@@ -141,7 +141,7 @@ pub enum FieldKind {
     Cap(u32),
     /// Of a stream, how many warps the launch has.
     Units(u32),
-    /// Of a stream, the address of how many chunks were claimed, in words of their own by the claiming warp.
+    /// Of a stream, the address of the number of chunks that were claimed.
     Cursor(u32),
     /// Of a stream, the address of how many events each warp had no room for.
     Drops(u32),

@@ -208,10 +208,9 @@ impl Rule {
                  claim); records of maps are not added to, cells of tables not stored to. All in 64-bit arithmetic, aligned \
                  to the width. Of a stream, slots are stored like records, where a part of a slot may also be told by a masked \
                  number (`(rank & 3) × 4`); one comparison of `slot + n` speaks for the slots from `slot` on too, where `slot` \
-                 itself is below the capacity or the sum has 64 bits; `atom.global.add.u64` adds 1 to one of the 64 words of the \
-                 cursor, at an address that is the cursor's plus 64 × a number that cannot be 64 or more, as its bits tell, for \
-                 every lane that comes there (plus 8 × the number of lower lanes of those, say, where that was found 0); \
-                 `red.global.add.u32` adds to `drops` + 4 × a warp that was found below `units`. Nothing else \
+                 itself is below the capacity or the sum has 64 bits; `atom.global.add.u64` adds 1 to the cursor, at an address \
+                 that is the cursor's for every lane that comes there (plus 8 × the number of lower lanes of those, say, where \
+                 that was found 0); `red.global.add.u32` adds to `drops` + 4 × a warp that was found below `units`. Nothing else \
                  is written, in no other state space. Examples that assemble: the comparison left out, or made with the capacity \
                  of another map; two slots written where one was compared; a claim by all lanes, with their ranks in the \
                  address; `st.shared.u32`. Why: a record beyond its map is somebody else's memory."

@@ -5,11 +5,6 @@
 //! `warp · 32 + lane + 1`. A slot that was not written is zero. A warp that found no room counts what it lost in its
 //! word of the drops.
 //!
-//! A cursor is 64 words, one each [`STRIPE`] bytes. Launches of [`STRIPED`] units or more claim through all of them, so
-//! that they do not all meet at one address: a claim that found c in word s got chunk c · 64 + s of those behind the first
-//! ones. Which word a warp takes is told by its number. A chunk between that nobody claimed is zero, its owner too. Smaller
-//! launches claim through the first word alone, and get chunk c.
-//!
 //! Long streams come in parts, a frame each, in order; parts begin and end between chunks:
 //!
 //! ```text
@@ -22,39 +17,13 @@ use crate::frame::ALIGN;
 /// Bytes of a slot.
 pub const SLOT: u64 = 16;
 
-/// Bytes from one word of a cursor to the next.
-pub const STRIPE: u64 = 64;
-
-/// Words of a cursor.
-pub const STRIPES: u64 = 64;
-
-/// Bytes of a cursor.
-pub const CURSOR: u64 = STRIPES * STRIPE;
-
-/// Launches of so many units or more use all words of a cursor.
-pub const STRIPED: u64 = 2048;
-
-/// How many chunks behind the first ones were given out or skipped, of a launch of so many units that left `cursor`.
-pub fn claims(units: u64, cursor: &[u8]) -> u64 {
-    let words =
-        cursor.chunks(STRIPE as usize).map(|word| word.first_chunk().map_or(0, |b| u64::from_le_bytes(*b)));
-    if units < STRIPED {
-        return words.take(1).sum();
-    }
-    let last = |(stripe, count): (u64, u64)| {
-        count.checked_sub(1).map_or(0, |last| last.saturating_mul(STRIPES).saturating_add(stripe + 1))
-    };
-    (0..STRIPES).zip(words).map(last).max().unwrap_or(0)
-}
-
 /// The most slots that a stream may have: numbers of slots from here on mean that there is no room.
 pub const MOST_SLOTS: u64 = 0xffff_0000;
 
 /// Begins each part of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Head {
-    /// How many chunks beyond the first of each unit the launch has asked for or passed over ([`claims`]); some may not
-    /// have been there.
+    /// How many chunks the launch has asked for beyond the first of each unit; some may not have been there.
     pub claims: u64,
     /// Warps of the launch.
     pub units: u64,
@@ -169,26 +138,5 @@ mod tests {
         assert!(Head::may_have_dropped(10, 55, 16, 1024));
         assert!(Head::may_have_dropped(100, 0, 16, 1024));
         assert!(Head::may_have_dropped(1, u64::MAX, 4, MOST_SLOTS));
-    }
-
-    #[test]
-    fn claims_reach_to_the_last_chunk_that_was_given_out() {
-        let check = |units: u64, counts: &[(usize, u64)], expected: u64| {
-            let mut cursor = [0; CURSOR as usize];
-            for &(stripe, count) in counts {
-                cursor[stripe * 64..][..8].copy_from_slice(&count.to_le_bytes());
-            }
-            assert_eq!(claims(units, &cursor), expected, "{units} units, {counts:?}");
-        };
-        check(2047, &[], 0);
-        check(2047, &[(0, 5)], 5);
-        check(2048, &[], 0);
-        check(2048, &[(0, 1)], 1);
-        check(2048, &[(63, 1)], 64);
-        // Chunks 0, 64, 128 of stripe 0; 1, 65 of stripe 1; 7, 71, 135 of stripe 7.
-        check(2048, &[(0, 3), (1, 2), (7, 3)], 136);
-        check(1 << 40, &[(3, u64::MAX)], u64::MAX);
-        assert_eq!(claims(2048, &[]), 0);
-        assert_eq!(claims(1, &7u64.to_le_bytes()), 7);
     }
 }

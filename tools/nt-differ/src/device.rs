@@ -11,7 +11,6 @@ use nt_ptx::syntax::Module;
 use nt_vgpu::{Accessed, Arena, Grid, Launch, Memory, Options, Program, Stats};
 use nt_weave::Fill;
 use nt_wire::message::Unit;
-use nt_wire::stream::{self, CURSOR};
 
 /// A PTX text, read and decoded.
 #[derive(Debug)]
@@ -146,7 +145,7 @@ pub struct Segment {
     pub capacity: u64,
     /// What was stored.
     pub bytes: Vec<u8>,
-    /// Of a stream, how many chunks beyond the first of each unit were asked for or passed over.
+    /// Of a stream, how many chunks were asked for beyond the first of each unit.
     pub claims: u64,
     /// Of a stream, the words that count events without room.
     pub drops: Vec<u8>,
@@ -164,14 +163,14 @@ impl Placed {
     fn new(arena: &mut Arena, units: u64, capacity: u64, stride: u32, is_stream: bool) -> Placed {
         let base = arena.allocate((capacity * u64::from(stride)) as usize);
         let (cursor, drops) = match is_stream {
-            true => (arena.allocate(CURSOR as usize), arena.allocate((4 * units) as usize)),
+            true => (arena.allocate(8), arena.allocate((4 * units) as usize)),
             false => (0, 0),
         };
         Placed { base, cursor, drops, segment: Segment { units, capacity, ..Segment::default() } }
     }
 
     fn read(self, arena: &Arena) -> Segment {
-        let claims = stream::claims(self.segment.units, &arena.download(self.cursor));
+        let claims = arena.download(self.cursor).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let drops = arena.download(self.drops);
         Segment { bytes: arena.download(self.base), claims, drops, ..self.segment }
     }

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use nt_wire::stream::{self, CURSOR, Head, SLOT};
+use nt_wire::stream::{Head, SLOT};
 
 use crate::driver::Driver;
 use crate::layout::{self, Layout};
@@ -266,8 +266,9 @@ fn plan(index: usize, fetched: &Fetched, stage: &Stage, todo: &mut VecDeque<Item
     }
     for (map, (shape, part)) in fetched.launched.twin.maps.iter().zip(&fetched.layout.parts).enumerate() {
         let Some(shape) = shape.stream else { continue };
+        let cursor = stage.bytes(front + part.cursor as usize, 8);
+        let claims = cursor.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let (units, cap, chunk) = (part.units, part.capacity, shape.chunk);
-        let claims = stream::claims(units, stage.bytes(front + part.cursor as usize, CURSOR as usize));
         let dropped = Head::may_have_dropped(units, claims, chunk, cap);
         let drops_bytes = if dropped { units * 4 } else { 0 };
         let mut offset = 0;

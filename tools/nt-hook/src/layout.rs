@@ -9,7 +9,7 @@
 //!          front
 //! ```
 
-use nt_wire::stream::{CURSOR, MOST_SLOTS, SLOT};
+use nt_wire::stream::{MOST_SLOTS, SLOT};
 
 use crate::pool::MAPS;
 use crate::twin::Twin;
@@ -18,6 +18,8 @@ use crate::twin::Twin;
 const PART: u64 = 256;
 /// Capacities are rounded up to it, as the layout of columns wants.
 const STEP: u64 = 16;
+/// Bytes of a cursor, of which it uses eight: no two in one line.
+const CURSOR: u64 = 64;
 
 /// A map's part of a segment or of a buffer.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -150,32 +152,32 @@ mod tests {
     fn a_stream_gets_what_it_asks_for() {
         let layout = lay_out(vec![array(Unit::Block, 5), stream(16, 100_000)], 1 << 20).unwrap();
         let part = layout.parts[1];
-        // Behind 80 bytes of records; a cursor of 4096; 160 bytes of drops; 390 chunks of 256 bytes in 100,000.
-        assert_eq!((part.cursor, layout.front, part.drops, part.offset), (256, 4352, 4352, 4608));
+        // Behind 80 bytes of records; a cursor; 160 bytes of drops; 390 chunks of 256 bytes in 100,000.
+        assert_eq!((part.cursor, layout.front, part.drops, part.offset), (256, 512, 512, 768));
         assert_eq!((part.units, part.bytes, part.capacity), (40, 99_840, 6240));
-        assert_eq!(layout.bytes, 4608 + 99_840);
+        assert_eq!(layout.bytes, 768 + 99_840);
     }
 
     #[test]
     fn each_unit_has_its_first_chunk_where_there_is_room() {
         let part = |bytes, room| lay_out(vec![stream(64, bytes)], room).map(|layout| layout.parts[0]);
         assert_eq!(part(1, 1 << 20).unwrap().capacity, 40 * 64);
-        // Front and drops take 4,352 bytes; of the next 4,000, three chunks of 1 KiB have room.
-        assert_eq!(part(1, 8352).unwrap().capacity, 3 * 64);
-        assert_eq!(part(1, 4352).unwrap().capacity, 0);
-        assert_eq!(part(1, 4351), None);
+        // Front and drops take 512 bytes; of the next 4,000, three chunks of 1 KiB have room.
+        assert_eq!(part(1, 4512).unwrap().capacity, 3 * 64);
+        assert_eq!(part(1, 512).unwrap().capacity, 0);
+        assert_eq!(part(1, 511), None);
         assert_eq!(part(u64::MAX, u64::MAX).unwrap().capacity, MOST_SLOTS);
     }
 
     #[test]
     fn streams_share_what_is_left() {
         let layout =
-            lay_out(vec![stream(16, 1 << 30), stream(16, 10_000), stream(4, 1 << 30)], 313_056).unwrap();
+            lay_out(vec![stream(16, 1 << 30), stream(16, 10_000), stream(4, 1 << 30)], 301_024).unwrap();
         let [first, second, third, ..] = layout.parts;
-        // Front 3 × 4096, drops 3 × 256; 300,000 are left: a third, what was asked for and each unit needs, and the rest.
-        assert_eq!((first.cursor, second.cursor, third.cursor, layout.front), (0, 4096, 8192, 12_288));
+        // Front 256, drops 3 × 256; 300,000 are left: a third, what was asked for and each unit needs, and the rest.
+        assert_eq!((first.cursor, second.cursor, third.cursor, layout.front), (0, 64, 128, 256));
         assert_eq!((first.bytes, second.bytes, third.bytes), (99_840, 10_240, 189_696));
-        assert!(layout.bytes <= 313_056);
+        assert!(layout.bytes <= 301_024);
         let ends = [first, second, third].map(|part| part.offset + part.bytes);
         assert!(ends[0] <= second.offset && ends[1] <= third.offset && ends[2] <= layout.bytes);
     }

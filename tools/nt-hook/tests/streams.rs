@@ -165,7 +165,7 @@ fn not_even_the_first_chunks() {
     assert_eq!(part.trace().count("chosen"), (2, 2, 2));
     for stream in streams(part.trace()) {
         // Half the pool, less cursor and drops.
-        assert_eq!((stream.head.cap, stream.head.units), ((16 << 20) / 16 - 256 - (4 << 20) / 16, 1 << 20));
+        assert_eq!((stream.head.cap, stream.head.units), ((16 << 20) / 16 - 16 - (4 << 20) / 16, 1 << 20));
         assert_eq!(stream.head.drops_bytes, 4 << 20);
         stream.check(1);
     }

@@ -72,10 +72,6 @@ fn scribble(context: &[u8]) {
 
 /// Slots a chunk.
 const CHUNK: u32 = 4;
-/// Words of a cursor, that many words apart from each other; launches of fewer units than `STRIPED` use the first alone.
-const STRIPES: usize = 64;
-const STRIPE: usize = 8;
-const STRIPED: u32 = 2048;
 
 /// See the module.
 fn save(context: &[u8], events: u32) {
@@ -85,7 +81,7 @@ fn save(context: &[u8], events: u32) {
     };
     let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
     let (base, cap, units, cursor, drops) = (word(0), half(8), half(12), word(16), word(24));
-    let parts = [(base, cap as usize * 16), (cursor, STRIPES * STRIPE * 8), (drops, units as usize * 4)];
+    let parts = [(base, cap as usize * 16), (cursor, 8), (drops, units as usize * 4)];
     if !parts.iter().all(|&(address, bytes)| bytes == 0 || memory::holds(address, bytes)) {
         log::line(|| format!("wild {} {parts:x?}", std::process::id()));
         return;
@@ -94,14 +90,11 @@ fn save(context: &[u8], events: u32) {
     let (slots, cursor, drops) = unsafe {
         (
             std::slice::from_raw_parts_mut(base as *mut [u32; 4], cap as usize),
-            std::slice::from_raw_parts_mut(cursor as *mut [u64; STRIPE], STRIPES),
+            &mut *(cursor as *mut u64),
             std::slice::from_raw_parts_mut(drops as *mut u32, units as usize),
         )
     };
-    if cursor.iter().any(|word| *word != [0; STRIPE])
-        || drops.iter().any(|&drops| drops != 0)
-        || slots.iter().any(|slot| *slot != [0; 4])
-    {
+    if *cursor != 0 || drops.iter().any(|&drops| drops != 0) || slots.iter().any(|slot| *slot != [0; 4]) {
         log::line(|| format!("dirty {} {base:#x}", std::process::id()));
     }
     let launch = number() as u32 + 1;
@@ -109,12 +102,8 @@ fn save(context: &[u8], events: u32) {
         let mut at = if (unit + 1) * CHUNK <= cap { unit * CHUNK + 1 } else { 0 };
         for event in 0..events * (unit % 3) {
             if at.is_multiple_of(CHUNK) {
-                // By the unit's number, in whatever way.
-                let (stripes, stripe) =
-                    if units < STRIPED { (1, 0) } else { (STRIPES, unit as usize % STRIPES) };
-                let Some([count, ..]) = cursor.get_mut(stripe) else { break };
-                let chunk = u64::from(units) + *count * stripes as u64 + stripe as u64;
-                *count += 1;
+                let chunk = u64::from(units) + *cursor;
+                *cursor += 1;
                 if (chunk + 1) * u64::from(CHUNK) <= u64::from(cap) {
                     at = chunk as u32 * CHUNK;
                     if let Some(slot) = slots.get_mut(at as usize) {

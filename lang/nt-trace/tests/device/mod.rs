@@ -1,9 +1,8 @@
 //! A machine that saves events into the memory of a stream, lane by lane, by the rules that woven kernels follow.
 
 #![allow(dead_code, unreachable_pub, reason = "a module of several tests, each of which takes a part of it")]
-#![allow(clippy::unwrap_used, reason = "a test stops at the first thing that is wrong")]
 
-use nt_wire::stream::{self, Head, STRIPE};
+use nt_wire::stream::Head;
 
 /// What one save stores, and what a reader is to find.
 pub struct Saved {
@@ -33,9 +32,7 @@ pub struct Device {
     chunk: u64,
     units: u64,
     cap: u64,
-    /// How many words of the cursor are used.
-    stripes: u64,
-    cursor: Vec<u8>,
+    claims: u64,
     slots: Vec<u8>,
     pub drops: Vec<u32>,
     /// The next slot of each lane.
@@ -56,22 +53,12 @@ impl Device {
             chunk,
             units,
             cap,
-            stripes: 1,
-            cursor: vec![0; stream::CURSOR as usize],
+            claims: 0,
             slots: vec![0; cap as usize * 16],
             drops: vec![0; units as usize],
             pos: pos.collect(),
             stored: vec![0; units as usize * 32],
         }
-    }
-
-    /// As in a launch of many units, though it has few.
-    pub fn striped(self) -> Device {
-        Device { stripes: stream::STRIPES, ..self }
-    }
-
-    fn claims(&self) -> u64 {
-        stream::claims(if self.stripes == 1 { 0 } else { stream::STRIPED }, &self.cursor)
     }
 
     /// Stores an event; the number of it in its lane's cursor, if there was room.
@@ -86,11 +73,8 @@ impl Device {
                 self.drops[saved.warp as usize] += 1;
                 return None;
             }
-            let stripe = saved.warp % self.stripes;
-            let word = &mut self.cursor[(stripe * STRIPE) as usize..][..8];
-            let count = u64::from_le_bytes(word.try_into().unwrap());
-            word.copy_from_slice(&(count + 1).to_le_bytes());
-            let f = self.units + count * self.stripes + stripe;
+            let f = self.units + self.claims;
+            self.claims += 1;
             if (f + 1) * self.chunk <= self.cap {
                 let owner = (saved.warp * 32 + lane + 1).to_le_bytes();
                 self.slots[(f * self.chunk * 16) as usize..][..8].copy_from_slice(&owner);
@@ -107,21 +91,26 @@ impl Device {
         Some(self.stored[thread] - 1)
     }
 
+    /// A chunk is claimed, and nobody writes whose it is.
+    pub fn abandon(&mut self) {
+        self.claims += 1;
+    }
+
     /// What a collector makes of it, in so many parts (or fewer, if there are not as many chunks).
     pub fn parts(&self, count: u64) -> Vec<Vec<u8>> {
-        let used = ((self.units + self.claims()) * self.chunk).min(self.cap);
+        let used = ((self.units + self.claims) * self.chunk).min(self.cap);
         let each = (used / self.chunk).div_ceil(count).max(1) * self.chunk;
         let starts: Vec<u64> = (0..used).step_by(each as usize).collect();
         let mut parts = Vec::new();
         for (part, &first) in starts.iter().enumerate() {
             let slots = each.min(used - first);
-            let passed = (self.units + self.claims()) * self.chunk > self.cap;
+            let passed = (self.units + self.claims) * self.chunk > self.cap;
             let drops = if part == 0 && passed { self.drops.as_slice() } else { &[] };
             let mut drops: Vec<u8> = drops.iter().flat_map(|word| word.to_le_bytes()).collect();
             let drops_bytes = drops.len() as u64;
             drops.resize(drops.len().next_multiple_of(64), 0);
             let head = Head {
-                claims: self.claims(),
+                claims: self.claims,
                 units: self.units,
                 cap: self.cap,
                 first_slot: first,

@@ -3,7 +3,7 @@
 //! ```text
 //! st.global.u64 [%nt_a+8], %nt_end;             a = base(heat) + 16·i, and i < cap(heat) holds here
 //! red.global.add.u32 [%nt_d], 1;                d = drops(ev) + 4·w, and w < units(ev)
-//! atom.global.add.u64 %nt_f, [%nt_u], 1;        u = cursor(ev) + 64·s + 8·rank, s < 64, rank 0 in every lane that is here
+//! atom.global.add.u64 %nt_f, [%nt_u], 1;        u = cursor(ev) + 8·rank, and rank is 0 in every lane that is here
 //! ```
 //!
 //! The last one is how a single lane adds: the address seems to differ between lanes, so that ptxas elects none again.
@@ -19,10 +19,8 @@ use crate::opcode::{Act, Form, Slot};
 use crate::span::{Instruction, Shape};
 use crate::value::{Area, Fact, Facts, Known, Linear, Room, Unknown};
 
-/// Bytes from one word of a stream's cursor to the next, and of them all.
-const STRIPE: u64 = 64;
-const CURSOR: u64 = 64 * STRIPE;
-/// Bytes of a count of drops.
+/// Bytes of a stream's cursor, and of a count of drops.
+const CURSOR: u64 = 8;
 const DROPS: u64 = 4;
 
 impl<'w> Judge<'_, 'w> {
@@ -202,7 +200,7 @@ impl<'w> Judge<'_, 'w> {
         })
     }
 
-    /// Is the address that of a word of the cursor, and what is added 1?
+    /// Is the address the cursor's, and what is added 1?
     fn at_cursor(
         &self,
         base: &str,
@@ -212,17 +210,9 @@ impl<'w> Judge<'_, 'w> {
         facts: &Facts,
     ) -> Option<String> {
         let name = self.name(map);
-        let rest = self
-            .rest(address, Area::Cursor(map), &Linear::constant(0), 0)
-            .and_then(|rest| self.without_zeros(&rest, facts));
-        let is_word = |at: &Linear| {
-            self.most(at).is_some_and(|most| most <= CURSOR - STRIPE) && self.is_aligned(at, STRIPE)
-        };
-        if !rest.as_ref().is_some_and(is_word) {
-            return Some(format!(
-                "`{base}` is not the cursor of `{name}`, or 64 times a number below 64 behind it, in every lane that comes \
-                 here"
-            ));
+        let rest = self.rest(address, Area::Cursor(map), &Linear::constant(0), 0);
+        if !rest.is_some_and(|rest| self.has_room(&rest, CURSOR, CURSOR, facts)) {
+            return Some(format!("`{base}` is not the cursor of `{name}` in every lane that comes here"));
         }
         let is_one = amount.is_some_and(|amount| amount.as_constant() == Some(1));
         (!is_one).then(|| format!("chunks of `{name}` are claimed one at a time"))

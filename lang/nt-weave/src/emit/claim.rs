@@ -9,15 +9,8 @@
 //!     @%nt_p7 red.global.add.u32 [%nt_d22], 1;             or one event more that found no room
 //! ```
 //!
-//! All that claim meet where they count, and an address takes one of them after the other. So in large launches there are
-//! 64 counts, the *stripes*, and a warp keeps to one of them, which gives out each 64th chunk:
-//!
-//! ```text
-//!     setp.ge.u32 %nt_p3, %nt_r5, 2048;                   %nt_r5 = warps of the launch
-//!     selp.b32 %nt_r7, %nt_r6, 0, %nt_p3;                 %nt_r6 = this one's number
-//!     mul.lo.u32 %nt_r8, %nt_r7, 2654435769;              2^32 over the golden ratio: of numbers at any distance from each
-//!     shr.u32 %nt_r9, %nt_r8, 26;                         other, in each stripe about as many
-//! ```
+//! All that claim meet at one count, and an address takes one of them after the other. With chunks of 64 slots that is
+//! seldom enough: more counts gained nothing. `docs/performance.md`, Tried.
 
 use super::operand::{Class, Operand};
 use super::stream::{DEAD, Group, Place};
@@ -26,15 +19,6 @@ use crate::context::Fill;
 use crate::streams::{Room, Stream};
 use nt_ir::layout::SLOT;
 use nt_ir::program::Unit;
-
-/// A launch of so many warps uses all stripes, a smaller one the first alone.
-const STRIPED: u32 = 2048;
-/// How many stripes that are, as a power of two.
-const STRIPES: u32 = 6;
-/// Bytes from one stripe's word to the next.
-const STRIPE: u32 = 64;
-/// A number of 32 bits times this has the stripe in its highest bits.
-const SPREAD: u32 = 0x9e37_79b9;
 
 /// A chunk that was asked for.
 #[derive(Clone, Copy)]
@@ -104,26 +88,15 @@ impl<'a> Span<'a> {
         let Place { stream, number, .. } = place;
         let lower = group.lower.ok_or("it makes room where no lane is elected")?;
         let rank = self.op(Class::B32, "popc.b32", &[lower]);
-        let units = self.context_half(Fill::Units(number))?;
-        let is_striped = self.op(Class::Pred, "setp.ge.u32", &[units, Operand::word(STRIPED)]);
-        let warp = self.index(Unit::Warp);
-        let warp = self.op(Class::B32, "cvt.u32.u64", &[warp]);
-        let warp = self.op(Class::B32, "selp.b32", &[warp, Operand::word(0), is_striped]);
-        let spread = self.op(Class::B32, "mul.lo.u32", &[warp, Operand::word(SPREAD)]);
-        let stripe = self.op(Class::B32, "shr.u32", &[spread, Operand::word(u32::BITS - STRIPES)]);
         let counter = self.context_word(Fill::Cursor(number))?;
-        let counter = self.op(Class::B64, "mad.wide.u32", &[stripe, Operand::word(STRIPE), counter]);
         let counter = self.op(Class::B64, "mad.wide.u32", &[rank, Operand::word(8), counter]);
         let claimed = self.temp(Class::B64);
         // Of a lane that gave up before, and of those that do not lead, a number beyond all chunks.
         self.line(format_args!("mov.b64 {claimed}, {DEAD};"));
         self.line(format_args!("@{lives} atom.global.add.u64 {claimed}, [{counter}], 1;"));
-        let shift = self.op(Class::B32, "selp.b32", &[Operand::word(STRIPES), Operand::word(0), is_striped]);
-        let chunk = self.op(Class::B64, "shl.b64", &[claimed, shift]);
-        let stripe = self.op(Class::B64, "cvt.u64.u32", &[stripe]);
-        let chunk = self.op(Class::B64, "add.u64", &[chunk, stripe]);
+        let units = self.context_half(Fill::Units(number))?;
         let units = self.op(Class::B64, "cvt.u64.u32", &[units]);
-        let chunk = self.op(Class::B64, "add.u64", &[chunk, units]);
+        let chunk = self.op(Class::B64, "add.u64", &[claimed, units]);
         let slot = self.op(Class::B64, "shl.b64", &[chunk, Operand::word(stream.chunk.trailing_zeros())]);
         let capacity = self.capacity_of_slots(number)?;
         let capacity = self.op(Class::B64, "cvt.u64.u32", &[capacity]);
