@@ -90,13 +90,10 @@ pub(crate) fn program(program: &Program) -> Result<(), Refused> {
 
 /// What of the program is not woven yet, if something is, as messages call it.
 pub fn unwoven(program: &Program) -> Option<&'static str> {
-    let map = || {
-        program.maps.iter().find_map(|map| match map.kind {
-            MapKind::Array | MapKind::Stream => None,
-            MapKind::Slots { .. } => Some("arrays with a capacity (`array<warp>[N]`)"),
-        })
-    };
-    map()
+    program.maps.iter().find_map(|map| match map.kind {
+        MapKind::Array | MapKind::Stream => None,
+        MapKind::Slots { .. } => Some("arrays with a capacity (`array<warp>[N]`)"),
+    })
 }
 
 /// The name of a function.

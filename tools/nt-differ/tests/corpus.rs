@@ -7,6 +7,9 @@
     reason = "a test may stop at the first thing that is wrong, and say what"
 )]
 
+mod common;
+
+use common::{files, read};
 use nt_differ::counted::Counted;
 use nt_differ::device::{self, Job, Text};
 use nt_differ::events::Access;
@@ -22,30 +25,6 @@ use std::path::{Path, PathBuf};
 /// Seeds of the schedules in which a launch is tried: the plain one, and for every other launch one that keeps lanes apart.
 fn seeds(launch: usize) -> impl Iterator<Item = Option<u64>> {
     [None].into_iter().chain(launch.is_multiple_of(2).then_some(Some(launch as u64 + 1)))
-}
-
-fn corpora() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ptx")
-}
-
-/// The files below the corpora with this ending, by their path from there.
-fn files(ending: &str) -> Vec<String> {
-    let mut files = Vec::new();
-    for folder in
-        std::fs::read_dir(corpora()).unwrap().map(|entry| entry.unwrap().path()).filter(|p| p.is_dir())
-    {
-        for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if file.extension().is_some_and(|e| e == ending) {
-                files.push(file.strip_prefix(corpora()).unwrap().to_str().unwrap().to_owned());
-            }
-        }
-    }
-    files.sort();
-    files
-}
-
-fn read(file: &str) -> String {
-    std::fs::read_to_string(corpora().join(file)).unwrap()
 }
 
 fn sidecar(file: &str) -> Sidecar {

@@ -1,66 +1,16 @@
-//! `-l`: a line a kernel and tracepoint, columns by tabs, `-` where there is no value.
+//! `-l`: the tracepoints of the chosen kernels, as `nt_engine::tracepoints` lists them.
 //!
-//! ```text
-//! kernel  tracepoint        sites  places        name
-//! _Z1kPf  kernel:entry      1      12:5          k(float*)
-//! _Z1kPf  kernel:exit       2      18:5,31:5     k(float*)
-//! _Z1kPf  inst:load.global  3      14:5,15:5     k(float*)
-//! ```
-//!
-//! Places are `line:column` in the PTX, or the source's where `.loc` tells, each once: `k.cu:7`. Instructions that cannot
-//! be reached are left out. Where a probe has no site, what it may have meant is looked for in the same list.
+//! Where a probe has no site, what it may have meant is looked for in the same list.
 
-use nt_cli::choose::demangle;
+use nt_engine::tracepoints::{HEAD, instructions, rows};
 use nt_ir::program::{Program, Tracepoint};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::Module;
-use nt_weave::{Kind, Site, list_sites_of};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use nt_weave::list_sites_of;
+use std::collections::BTreeSet;
 
 pub(crate) fn run(module: &Module<'_>, info: &ModuleInfo<'_>, kernels: &[usize]) -> String {
-    let mut out = "kernel\ttracepoint\tsites\tplaces\tname\n".to_owned();
-    for (&kernel, sites) in kernels.iter().zip(list_sites_of(module, info, kernels, true)) {
-        let name = module.functions.get(kernel).map_or("", |function| module.at(function.name));
-        let source = demangle(name);
-        let mut line = |point: &str, at: &[&Site]| {
-            let (mut seen, count) = (BTreeSet::new(), at.len());
-            let places: Vec<String> =
-                at.iter().map(|site| place(site)).filter(|place| seen.insert(place.clone())).collect();
-            let places = if places.is_empty() { "-".to_owned() } else { places.join(",") };
-            // Writing to a String cannot fail.
-            let _ = writeln!(out, "{name}\t{point}\t{count}\t{places}\t{source}");
-        };
-        for kind in [Kind::Entry, Kind::Exit] {
-            let at: Vec<&Site> = sites.iter().filter(|site| site.kind == kind).collect();
-            line(&kind.tracepoint(), &at);
-        }
-        for ((_, point), at) in instructions(&sites) {
-            line(&point, &at);
-        }
-    }
-    out
-}
-
-/// The instructions by class and space, in the order of the classes. A `ret` is one too.
-fn instructions(sites: &[Site]) -> BTreeMap<(Kind, String), Vec<&Site>> {
-    let mut points: BTreeMap<(Kind, String), Vec<&Site>> = BTreeMap::new();
-    for site in sites.iter().filter(|site| !site.opcode.is_empty()) {
-        let kind = match site.kind {
-            Kind::Exit => Kind::Instruction(Some(nt_ptx::opcode::Class::Exit)),
-            kind => kind,
-        };
-        let space = site.space.map_or_else(String::new, |space| format!(".{}", space.name()));
-        points.entry((kind, kind.tracepoint() + &space)).or_default().push(site);
-    }
-    points
-}
-
-fn place(site: &Site) -> String {
-    match &site.source {
-        Some((file, line)) => format!("{file}:{line}"),
-        None => format!("{}:{}", site.line, site.column),
-    }
+    HEAD.to_owned() + &rows(module, info, kernels)
 }
 
 /// What a program whose tracepoints match nothing may have meant: the nearest opcodes, and which instructions there

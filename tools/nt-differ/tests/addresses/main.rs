@@ -10,8 +10,11 @@
     reason = "a test may stop at the first thing that is wrong, and say what"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod made;
 
+use common::{files, read};
 use nt_affine::{Access, Proof, addresses};
 use nt_differ::device::{self, Given, Job, Text};
 use nt_differ::fuzz::kernel::{self, Kernel};
@@ -20,31 +23,6 @@ use nt_differ::sidecar::{Shape, Sidecar};
 use nt_ir::launch::Conditions;
 use nt_vgpu::{Accessed, Options};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-fn corpora() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ptx")
-}
-
-/// The files below the corpora with this ending, by their path from there.
-fn files(ending: &str) -> Vec<String> {
-    let mut files = Vec::new();
-    for folder in
-        std::fs::read_dir(corpora()).unwrap().map(|entry| entry.unwrap().path()).filter(|p| p.is_dir())
-    {
-        for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if file.extension().is_some_and(|e| e == ending) {
-                files.push(file.strip_prefix(corpora()).unwrap().to_str().unwrap().to_owned());
-            }
-        }
-    }
-    files.sort();
-    files
-}
-
-fn read(file: &str) -> String {
-    std::fs::read_to_string(corpora().join(file)).unwrap()
-}
 
 /// What was seen of the accesses of a text.
 #[derive(Default)]
