@@ -5,7 +5,7 @@
 //! frame, so that a trace needs nothing else to be read.
 //!
 //! ```text
-//! { "schema": 3, "tool": "0.1.0", "probe": { "name": "block_sched", "hash": "9f…" }, "original": "51…",
+//! { "schema": 4, "tool": "0.1.0", "probe": { "name": "block_sched", "hash": "9f…" }, "original": "51…",
 //!   "target": "sm_90", "woven_bytes": 4711, "kernels": [ { "name": "fill_blocks", … } ], "refused": [] }
 //! ```
 //!
@@ -14,14 +14,16 @@
 
 mod check;
 mod convert;
+mod slots;
 mod stream;
 
+pub use slots::{Policy, Slots};
 pub use stream::{Code, Form, Lanes, Linear, Stream, Term, Told};
 
 use serde::{Deserialize, Serialize};
 
 /// Raised with every change of the structs here that an older reader would misread.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// A whole manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,7 +134,7 @@ pub enum Fill {
         /// Index into [`Kernel::maps`] and, counted on behind them, [`Kernel::tables`].
         map: u32,
     },
-    /// How many units that part has room for; of a stream, slots.
+    /// How many units that part has room for; of an array with a capacity, records; of a stream, slots.
     Capacity {
         /// As of [`Fill::Base`].
         map: u32,
@@ -152,6 +154,11 @@ pub enum Fill {
         /// As of [`Fill::Cursor`].
         map: u32,
     },
+    /// The device address of an array's counts: of a map that has [`Slots`], 8 bytes a warp or 4 a thread.
+    Counts {
+        /// As of [`Fill::Cursor`].
+        map: u32,
+    },
     /// The number of the launch, counted a process from 0.
     Launch,
 }
@@ -163,9 +170,9 @@ pub struct Map {
     pub name: String,
     /// Whose slot a record is.
     pub unit: Unit,
-    /// Structure of arrays? Then field `i` of unit `n` is at `offset·capacity + n·size`; else at `n·stride + offset`.
+    /// Structure of arrays? Then field `i` of record `n` is at `offset·capacity + n·size`; else at `n·stride + offset`.
     pub columnar: bool,
-    /// Bytes a unit takes.
+    /// Bytes a record takes.
     pub stride: u32,
     /// What is stored.
     pub fields: Vec<Field>,
@@ -173,8 +180,10 @@ pub struct Map {
     pub presence: Presence,
     /// What a reader shows.
     pub columns: Vec<Column>,
-    /// Of a stream, how its events lie; `None` of a map with a record a unit.
+    /// Of a stream, how its events lie.
     pub stream: Option<Stream>,
+    /// Of an array with a capacity, how many records a unit has. Where this and `stream` are `None`, it has one, its last.
+    pub slots: Option<Slots>,
 }
 
 /// Where an aggregation's cells lie: those of unit `n` from `n·stride` on, 8 bytes each.
@@ -392,7 +401,7 @@ pub struct Resources {
 /// Why bytes are no manifest that this version reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No JSON, or not of this shape: `{"schema": 3`.
+    /// No JSON, or not of this shape: `{"schema": 4`.
     #[error("not a manifest: {0}")]
     Json(String),
     /// Another version wrote it: `{"schema": 99, …}`.

@@ -51,6 +51,7 @@ fn example() -> Manifest {
         presence: Presence::Bit { field: 1, bit: 31 },
         columns: vec![Column { name: "cu".to_owned(), ty: Type::U32, source: Source::Field(1) }],
         stream: None,
+        slots: None,
     };
     let kernel = Kernel {
         name: "fill".to_owned(),
@@ -94,7 +95,7 @@ fn example() -> Manifest {
 }
 
 /// What `docs/formats.md` promises, key by key.
-const TEXT: &str = r#"{"schema":3,"tool":"0.1.0","probe":{"name":"block_sched","hash":"9f"},"original":"51","target":"sm_90","woven_bytes":4711,"kernels":[{"name":"fill","params":[{"offset":0,"size":8},{"offset":8,"size":4}],"context":{"size":24,"slots":[{"offset":0,"size":8,"fill":"zero"},{"offset":8,"size":8,"fill":"base","map":0},{"offset":16,"size":8,"fill":"capacity","map":0}]},"maps":[{"name":"block_sched","unit":"warp","columnar":false,"stride":16,"fields":[{"name":"end","type":"u64","offset":0,"size":8},{"name":"cu","type":"u32","offset":12,"size":4}],"presence":{"bit":{"field":1,"bit":31}},"columns":[{"name":"cu","type":"u32","source":{"field":1}}],"stream":null}],"tables":[{"name":"bytes","func":"sum","type":"u64","unit":"sm","persistent":true,"stride":16,"keys":[{"kind":"site","name":"line"},{"kind":"site","name":"op"}],"cells":[["a.cu:12","ld.global.f32"],["a.cu:13","st.global.f32"]]},{"name":"","func":"count","type":"u64","unit":"block","persistent":false,"stride":8,"keys":[{"kind":"unit","name":"block"}],"cells":[[]]}],"pins":[{"symbol":"total","index":0}],"constants":[{"symbol":"weights","size":256}],"sites":[{"id":1,"kind":"kernel:exit","opcode":"ret","line":41,"column":2,"file":null,"source_line":null}],"assumes":["flat_grid"],"limits":{"launch_cycles":4294967296},"before":null,"after":{"registers":10,"spill_stores":0,"spill_loads":0,"shared":0,"stack":0}}],"refused":[]}"#;
+const TEXT: &str = r#"{"schema":4,"tool":"0.1.0","probe":{"name":"block_sched","hash":"9f"},"original":"51","target":"sm_90","woven_bytes":4711,"kernels":[{"name":"fill","params":[{"offset":0,"size":8},{"offset":8,"size":4}],"context":{"size":24,"slots":[{"offset":0,"size":8,"fill":"zero"},{"offset":8,"size":8,"fill":"base","map":0},{"offset":16,"size":8,"fill":"capacity","map":0}]},"maps":[{"name":"block_sched","unit":"warp","columnar":false,"stride":16,"fields":[{"name":"end","type":"u64","offset":0,"size":8},{"name":"cu","type":"u32","offset":12,"size":4}],"presence":{"bit":{"field":1,"bit":31}},"columns":[{"name":"cu","type":"u32","source":{"field":1}}],"stream":null,"slots":null}],"tables":[{"name":"bytes","func":"sum","type":"u64","unit":"sm","persistent":true,"stride":16,"keys":[{"kind":"site","name":"line"},{"kind":"site","name":"op"}],"cells":[["a.cu:12","ld.global.f32"],["a.cu:13","st.global.f32"]]},{"name":"","func":"count","type":"u64","unit":"block","persistent":false,"stride":8,"keys":[{"kind":"unit","name":"block"}],"cells":[[]]}],"pins":[{"symbol":"total","index":0}],"constants":[{"symbol":"weights","size":256}],"sites":[{"id":1,"kind":"kernel:exit","opcode":"ret","line":41,"column":2,"file":null,"source_line":null}],"assumes":["flat_grid"],"limits":{"launch_cycles":4294967296},"before":null,"after":{"registers":10,"spill_stores":0,"spill_loads":0,"shared":0,"stack":0}}],"refused":[]}"#;
 
 #[test]
 fn the_text_is_the_documented_one() {
@@ -102,7 +103,7 @@ fn the_text_is_the_documented_one() {
     assert_eq!(example().entry("spin"), None);
     let pretty = example().to_json();
     assert!(
-        pretty.starts_with("{\n  \"schema\": 3,\n  \"tool\": \"0.1.0\",\n") && pretty.ends_with("}\n"),
+        pretty.starts_with("{\n  \"schema\": 4,\n  \"tool\": \"0.1.0\",\n") && pretty.ends_with("}\n"),
         "{pretty}"
     );
 }
@@ -238,7 +239,10 @@ fn the_hook_gets_what_the_manifest_says() {
     use nt_wire::message;
     let twin = example().kernels[0].twin(17, vec![1]);
     let slot = |offset, fill| message::Slot { offset, size: 8, fill };
-    let shape = |unit, stride, persistent| message::MapShape { unit, stride, persistent, stream: None };
+    let shape = |unit, stride, persistent| message::MapShape {
+        persistent,
+        ..message::MapShape::records(unit, stride)
+    };
     assert_eq!(
         twin,
         message::Twin {
@@ -330,6 +334,7 @@ fn accesses() -> Map {
         ],
         presence: Presence::Mask,
         columns: vec![column("line", Type::U32, 0), column("at", Type::U64, 1), column("addr", Type::Ptr, 2)],
+        slots: None,
         stream: Some(Stream {
             chunk: 64,
             header: 1,
@@ -360,7 +365,7 @@ fn streams_have_the_documented_text() {
     let text = serde_json::to_string(&accesses()).unwrap();
     let (_, stream) = text.split_once(r#""presence":"mask","#).unwrap();
     let (_, stream) = stream.split_once(r#""stream":"#).unwrap();
-    let expected = r#"{"chunk":64,"header":1,"bytes":1048576,"lanes":[2,3],"told":[0],"codes":[{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":{"bits":[{"constant":4,"terms":[]},{"constant":8,"terms":[]},{"constant":16,"terms":[]},{"constant":0,"terms":[{"param_offset":8,"size":4,"signed":true,"factor":4}]},{"constant":0,"terms":[{"param_offset":8,"size":4,"signed":true,"factor":8}]}]}},{"field":3,"form":{"known":4}}]},{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":"stride"},{"field":3,"form":{"known":4}}]},{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":"list32"},{"field":3,"form":{"known":4}}]},{"site":1,"told":[{"field":0,"value":42}],"lanes":[{"field":2,"form":"list64"},{"field":3,"form":{"known":4}}]}]}}"#;
+    let expected = r#"{"chunk":64,"header":1,"bytes":1048576,"lanes":[2,3],"told":[0],"codes":[{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":{"bits":[{"constant":4,"terms":[]},{"constant":8,"terms":[]},{"constant":16,"terms":[]},{"constant":0,"terms":[{"param_offset":8,"size":4,"signed":true,"factor":4}]},{"constant":0,"terms":[{"param_offset":8,"size":4,"signed":true,"factor":8}]}]}},{"field":3,"form":{"known":4}}]},{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":"stride"},{"field":3,"form":{"known":4}}]},{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":"list32"},{"field":3,"form":{"known":4}}]},{"site":1,"told":[{"field":0,"value":42}],"lanes":[{"field":2,"form":"list64"},{"field":3,"form":{"known":4}}]}]},"slots":null}"#;
     assert_eq!(stream, expected);
     assert_eq!(Manifest::parse(with_stream().to_json().as_bytes()), Ok(with_stream()));
     let twin = with_stream().kernels[0].twin(17, vec![]);

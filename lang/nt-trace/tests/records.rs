@@ -27,6 +27,7 @@ fn block_sched() -> Map {
             column("cu", Type::U32, Source::Field(2)),
         ],
         stream: None,
+        slots: None,
     }
 }
 
@@ -87,6 +88,7 @@ fn columns_of_every_type() {
         presence,
         columns,
         stream: None,
+        slots: None,
     };
 
     let (capacity, units) = (16u32, 10u64);
@@ -150,6 +152,7 @@ fn columns_are_wider_than_what_is_stored() {
             column("flag", Type::U8, Source::Field(2)),
         ],
         stream: None,
+        slots: None,
     };
     let mut data = [0; 16];
     data[0] = 0xfe;

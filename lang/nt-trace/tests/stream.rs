@@ -61,6 +61,7 @@ fn map(chunk: u32) -> Map {
             column("bytes", Type::S32, 3),
             column("wide", Type::U64, 4),
         ],
+        slots: None,
         stream: Some(Stream {
             chunk,
             header: 1,
@@ -331,6 +332,7 @@ fn records_without_lanes_are_packed() {
         fields: vec![field("at", Type::U64, 0), field("site", Type::U32, 8), field("x", Type::S8, 12)],
         presence: Presence::Byte { offset: 16 },
         columns: vec![column("at", Type::U64, 0), column("site", Type::U32, 1), column("x", Type::S64, 2)],
+        slots: None,
         stream: Some(Stream {
             chunk: 4,
             header: 2,

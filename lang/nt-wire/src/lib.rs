@@ -2,7 +2,8 @@
 //!
 //! The hook lives in somebody else's process, so what it needs is here and small: little-endian structs, no serde,
 //! one dependency. [`message`] is the talk over the socket of a run folder, [`frame`] the file format `.ntt`,
-//! [`stream`] what a frame of events looks like inside, [`codec`] the few lines all are written with.
+//! [`stream`] and [`slots`] what frames of events and of arrays with a capacity look like inside, [`codec`] the few lines all
+//! are written with.
 //!
 //! Promises: decoding never panics and never allocates more than its input could hold; a frame is known whole by its
 //! checksums; the same structs give the same bytes, held by goldens in `testdata/wire/`.
@@ -10,10 +11,11 @@
 pub mod codec;
 pub mod frame;
 pub mod message;
+pub mod slots;
 pub mod stream;
 
 pub use codec::{Malformed, Reader, Writer};
 
 /// Raised with every change of [`message`] or [`frame`]. Hook and parent of different versions do not talk: the hook
 /// stays passive and the parent says so.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;

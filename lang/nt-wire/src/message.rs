@@ -19,7 +19,7 @@ use crate::codec::{Malformed, Reader, Writer};
 
 mod twin;
 
-pub use twin::{Constant, Fill, MapShape, Param, Pin, Slot, StreamShape, Twin, Unit};
+pub use twin::{Constant, Fill, MapShape, Param, Pin, Slot, SlotsShape, StreamShape, Twin, Unit};
 
 /// Before every body, 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

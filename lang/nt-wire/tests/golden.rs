@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use nt_wire::frame::{self, padding};
-use nt_wire::message::{self, Constant, Fill, MapShape, Param, Pin, Slot, StreamShape, Unit};
+use nt_wire::message::{self, Constant, Fill, MapShape, Param, Pin, Slot, SlotsShape, StreamShape, Unit};
 use nt_wire::stream;
 use nt_wire::{PROTOCOL, Reader};
 
@@ -43,7 +43,7 @@ fn check_frame<B: frame::Body + PartialEq + std::fmt::Debug>(name: &str, sequenc
 
 #[test]
 fn the_goldens_are_of_this_protocol() {
-    assert_eq!(PROTOCOL, 3);
+    assert_eq!(PROTOCOL, 4);
 }
 
 #[test]
@@ -51,13 +51,13 @@ fn messages() {
     check_message(
         "hello",
         1,
-        &message::Hello { protocol: 3, pid: 4321, start: 987_654, exe: b"/bin/app".to_vec() },
+        &message::Hello { protocol: 4, pid: 4321, start: 987_654, exe: b"/bin/app".to_vec() },
     );
     check_message(
         "settings",
         1,
         &message::Settings {
-            protocol: 3,
+            protocol: 4,
             wait_ms: 1000,
             exit_ms: 2000,
             pool_bytes: 1 << 30,
@@ -74,7 +74,7 @@ fn messages() {
         &message::Twin {
             size: 5000,
             params: vec![Param { offset: 0, size: 8 }, Param { offset: 8, size: 4 }],
-            context: 56,
+            context: 64,
             slots: vec![
                 Slot { offset: 0, size: 8, fill: Fill::Zero },
                 Slot { offset: 8, size: 8, fill: Fill::Base(1) },
@@ -83,17 +83,20 @@ fn messages() {
                 Slot { offset: 32, size: 8, fill: Fill::Cursor(4) },
                 Slot { offset: 40, size: 8, fill: Fill::Drops(4) },
                 Slot { offset: 48, size: 4, fill: Fill::Units(4) },
+                Slot { offset: 56, size: 8, fill: Fill::Counts(5) },
             ],
             maps: vec![
-                MapShape { unit: Unit::Thread, stride: 5, persistent: false, stream: None },
-                MapShape { unit: Unit::Warp, stride: 16, persistent: false, stream: None },
-                MapShape { unit: Unit::Block, stride: 32, persistent: false, stream: None },
-                MapShape { unit: Unit::Sm, stride: 24, persistent: true, stream: None },
+                MapShape::records(Unit::Thread, 5),
+                MapShape::records(Unit::Warp, 16),
+                MapShape::records(Unit::Block, 32),
+                MapShape { persistent: true, ..MapShape::records(Unit::Sm, 24) },
                 MapShape {
-                    unit: Unit::Warp,
-                    stride: 16,
-                    persistent: false,
                     stream: Some(StreamShape { chunk: 16, bytes: 64 << 20 }),
+                    ..MapShape::records(Unit::Warp, 16)
+                },
+                MapShape {
+                    slots: Some(SlotsShape { per_unit: 41, count_bytes: 8 }),
+                    ..MapShape::records(Unit::Warp, 32)
                 },
             ],
             pins: vec![
@@ -120,7 +123,7 @@ fn frames() {
         "start",
         0,
         &frame::Start {
-            protocol: 3,
+            protocol: 4,
             pid: 4321,
             start: 987_654,
             wall_ns: 1_796_000_000_000_000_000,

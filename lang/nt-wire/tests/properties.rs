@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at the first thing that is wrong")]
 
 use nt_wire::frame::{self, Body as _};
-use nt_wire::message::{self, Body as _, Constant, Fill, MapShape, Param, Pin, Slot, StreamShape, Unit};
-use nt_wire::{Malformed, Reader, stream};
+use nt_wire::message::{
+    self, Body as _, Constant, Fill, MapShape, Param, Pin, Slot, SlotsShape, StreamShape, Unit,
+};
+use nt_wire::{Malformed, Reader, slots, stream};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -32,6 +34,7 @@ fn decode_all(bytes: &[u8]) {
     frame::<frame::End>(bytes);
     let _ = frame::Data::decode(bytes);
     let _ = stream::Head::decode(bytes);
+    let _ = slots::split(bytes, 9, SlotsShape { per_unit: 3, count_bytes: 8 });
     let _ = frame::Head::decode(bytes);
     if let Some(head) = bytes.first_chunk() {
         let _ = message::Head::decode(head);
@@ -52,14 +55,22 @@ fn twin() -> impl Strategy<Value = message::Twin> {
         any::<u32>().prop_map(Fill::Cursor),
         any::<u32>().prop_map(Fill::Drops),
         any::<u32>().prop_map(Fill::Units),
+        any::<u32>().prop_map(Fill::Counts),
     ];
     let size = prop_oneof![Just(4), Just(8)];
     let slot = (any::<u32>(), size, fill).prop_map(|(offset, size, fill)| Slot { offset, size, fill });
     let unit = prop_oneof![Just(Unit::Thread), Just(Unit::Warp), Just(Unit::Block), Just(Unit::Sm)];
     let stream = (0u32..32, any::<u64>()).prop_map(|(log, bytes)| StreamShape { chunk: 1 << log, bytes });
-    let map = (unit, any::<u32>(), any::<bool>(), option::of(stream));
-    let map =
-        map.prop_map(|(unit, stride, persistent, stream)| MapShape { unit, stride, persistent, stream });
+    let slots = (1u32.., prop_oneof![Just(4), Just(8)])
+        .prop_map(|(per_unit, count_bytes)| SlotsShape { per_unit, count_bytes });
+    let map = (unit, any::<u32>(), any::<bool>(), option::of(stream), option::of(slots));
+    let map = map.prop_map(|(unit, stride, persistent, stream, slots)| MapShape {
+        unit,
+        stride,
+        persistent,
+        stream,
+        slots,
+    });
     let pin = (text(), any::<u32>()).prop_map(|(symbol, index)| Pin { symbol, index });
     let constant = (text(), any::<u64>()).prop_map(|(symbol, size)| Constant { symbol, size });
     let lists = (vec(param, 0..20), vec(slot, 0..20), vec(map, 0..9), vec(pin, 0..4), vec(constant, 0..4));

@@ -21,7 +21,7 @@ use nt_wire::message::{MapShape, Settings, StreamShape, Twin, Unit};
 fn main() {
     let nothing = |twin: &mut Twin| twin.maps[0].stride = 16;
     let table = |twin: &mut Twin| {
-        twin.maps = vec![MapShape { unit: Unit::Sm, stride: 8, persistent: true, stream: None }];
+        twin.maps = vec![MapShape { persistent: true, ..MapShape::records(Unit::Sm, 8) }];
     };
     let stream = |twin: &mut Twin| {
         twin.maps[0].stream = Some(StreamShape { chunk: 16, bytes: 64 << 10 });

@@ -116,6 +116,10 @@ pub(crate) fn fill_block(
                 base + part.drops
             }
             Fill::Units(map) => part(map).0.units,
+            Fill::Counts(map) => {
+                let (part, base) = part(map);
+                base + part.counts
+            }
         };
         if let Some(word) = block.get_mut(slot.offset as usize / 8) {
             if slot.size == 8 {

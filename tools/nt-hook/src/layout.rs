@@ -1,14 +1,16 @@
 //! Where what a launch saves lies in its segment, and where the tables of a twin lie in their buffer.
 //!
-//! A map of units has a part that follows from the launch: a record each. A stream has a cursor, counts of drops and
-//! slots; how many slots is a matter of what it asks for and of what the pool has. Cursors stand with the maps in
-//! front, so that one copy tells how much of each stream was used:
+//! A map of units has a part that follows from the launch: a record each, or as many as its capacity says, behind a
+//! count each. A stream has a cursor, counts of drops and slots; how many slots is a matter of what it asks for and of
+//! what the pool has. Cursors stand with the maps in front, so that one copy tells how much of each stream was used:
 //!
 //! ```text
-//! [map][map]…[cursor][cursor]… | [drops]… | [slots]…
-//!          front
+//! [map][counts map]…[cursor][cursor]… | [drops]… | [slots]…
+//!              front
 //! ```
 
+use nt_wire::message::MapShape;
+use nt_wire::slots;
 use nt_wire::stream::{MOST_SLOTS, SLOT};
 
 use crate::pool::MAPS;
@@ -30,8 +32,10 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
     /// Units that the launch has.
     pub(crate) units: u64,
-    /// Units that it has room for; of a stream, slots.
+    /// Units that it has room for; of an array with a capacity, records; of a stream, slots.
     pub(crate) capacity: u64,
+    /// Of an array with a capacity, where its counts are. They end where its records begin, padding apart.
+    pub(crate) counts: u64,
     /// Of a stream, where its cursor is.
     pub(crate) cursor: u64,
     /// Of a stream, where its drops are: a u32 a unit.
@@ -60,7 +64,7 @@ pub(crate) fn of_launch(twin: &Twin, grid: [u32; 3], block: [u32; 3], sms: u32, 
             part.units = units;
             streams += 1;
         } else {
-            *part = records(&mut end, units, map.stride)?;
+            *part = records(&mut end, units, map)?;
         }
     }
     (layout.front, layout.bytes) = (end, end);
@@ -74,16 +78,21 @@ pub(crate) fn of_launch(twin: &Twin, grid: [u32; 3], block: [u32; 3], sms: u32, 
 pub(crate) fn of_tables(twin: &Twin, sms: u32) -> Option<Layout> {
     let mut layout = Layout::default();
     for (part, map) in layout.parts.iter_mut().zip(&twin.maps).filter(|(_, map)| map.persistent) {
-        *part = records(&mut layout.bytes, map.unit.count([1; 3], [1; 3], sms)?, map.stride)?;
+        *part = records(&mut layout.bytes, map.unit.count([1; 3], [1; 3], sms)?, map)?;
     }
     Some(layout)
 }
 
-fn records(end: &mut u64, units: u64, stride: u32) -> Option<Part> {
-    let capacity = units.checked_next_multiple_of(STEP)?;
-    let bytes = capacity.checked_mul(u64::from(stride))?;
-    let part = Part { offset: *end, bytes, units, capacity, cursor: 0, drops: 0 };
-    *end = end.checked_add(bytes)?.checked_next_multiple_of(PART)?;
+fn records(end: &mut u64, units: u64, map: &MapShape) -> Option<Part> {
+    let (counts, records) = match map.slots {
+        None => (0, units),
+        Some(shape) => (slots::before_records(units, shape)?, slots::records(units, shape)?),
+    };
+    let capacity = records.checked_next_multiple_of(STEP)?;
+    let bytes = capacity.checked_mul(u64::from(map.stride))?;
+    let offset = end.checked_add(counts)?;
+    let part = Part { offset, bytes, units, capacity, counts: *end, cursor: 0, drops: 0 };
+    *end = offset.checked_add(bytes)?.checked_next_multiple_of(PART)?;
     Some(part)
 }
 
@@ -121,15 +130,15 @@ fn lay_out_streams(twin: &Twin, layout: &mut Layout, streams: u64, room: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nt_wire::message::{MapShape, StreamShape, Unit};
+    use nt_wire::message::{SlotsShape, StreamShape, Unit};
 
     fn stream(chunk: u32, bytes: u64) -> MapShape {
         let stream = Some(StreamShape { chunk, bytes });
-        MapShape { unit: Unit::Warp, stride: 16, persistent: false, stream }
+        MapShape { stream, ..MapShape::records(Unit::Warp, 16) }
     }
 
     fn array(unit: Unit, stride: u32) -> MapShape {
-        MapShape { unit, stride, persistent: false, stream: None }
+        MapShape::records(unit, stride)
     }
 
     /// A launch of 10 blocks of 100 threads: 40 warps.
@@ -146,6 +155,25 @@ mod tests {
         assert_eq!((blocks.offset, blocks.bytes, blocks.units, blocks.capacity), (768, 80, 10, 16));
         assert_eq!((layout.front, layout.bytes), (1024, 1024));
         assert!(lay_out(vec![array(Unit::Warp, 16)], 767).is_none());
+    }
+
+    #[test]
+    fn counts_lie_before_records() {
+        let slots = |per_unit, count_bytes| Some(SlotsShape { per_unit, count_bytes });
+        let warps = MapShape { slots: slots(7, 8), ..array(Unit::Warp, 16) };
+        let threads = MapShape { slots: slots(3, 4), ..array(Unit::Thread, 5) };
+        let layout = lay_out(vec![array(Unit::Block, 5), warps, threads], 1 << 20).unwrap();
+        let [_, warps, threads, ..] = layout.parts;
+        // Behind 80 bytes of records: 40 counts of 8 bytes, and 280 records, which are 288.
+        assert_eq!((warps.counts, warps.offset), (256, 256 + 320));
+        assert_eq!((warps.units, warps.capacity, warps.bytes), (40, 288, 288 * 16));
+        // Then 1,000 counts of 4 bytes, which take 4,032, and 3,000 records, which are 3,008.
+        assert_eq!((threads.counts, threads.offset), (5376, 5376 + 4032));
+        assert_eq!((threads.units, threads.capacity, threads.bytes), (1000, 3008, 3008 * 5));
+        assert_eq!((layout.front, layout.bytes), (24_576, 24_576));
+        // 40 warps of 2^32 - 1 records of 4 GiB each are beyond 64 bits.
+        let vast = MapShape { slots: slots(u32::MAX, 8), ..array(Unit::Warp, u32::MAX) };
+        assert!(lay_out(vec![vast], u64::MAX).is_none());
     }
 
     #[test]

@@ -172,9 +172,13 @@ fn accept(
     let fits = |slot: &message::Slot| {
         let map = match slot.fill {
             Fill::Base(map) | Fill::Capacity(map) => map,
-            Fill::Cursor(map) | Fill::Drops(map) | Fill::Units(map) => {
-                let is_stream = |map: &message::MapShape| map.stream.is_some();
-                if !twin.maps.get(map as usize).is_some_and(is_stream) {
+            Fill::Cursor(map) | Fill::Drops(map) | Fill::Units(map) | Fill::Counts(map) => {
+                let has = |map: &message::MapShape| match slot.fill {
+                    Fill::Units(_) => map.stream.is_some() || map.slots.is_some(),
+                    Fill::Counts(_) => map.slots.is_some(),
+                    _ => map.stream.is_some(),
+                };
+                if !twin.maps.get(map as usize).is_some_and(has) {
                     return false;
                 }
                 map
@@ -198,6 +202,9 @@ fn accept(
     }
     if twin.maps.iter().any(|map| map.persistent && map.stream.is_some()) {
         return Err("it has a stream that outlives launches".into());
+    }
+    if twin.maps.iter().any(|map| map.slots.is_some() && (map.persistent || map.stream.is_some())) {
+        return Err("it has a capacity where no records are".into());
     }
     let ends = twin.params.iter().map(|param| param.offset as usize + param.size as usize);
     let wanted_params = if twin.wants_params { ends.max().unwrap_or(0) } else { 0 };

@@ -22,9 +22,11 @@ pub(crate) fn launch<'s>(
     launched.twin.announce(launched.kernel, trace)?;
     trace.frame(&frame::Launch { params: values.to_vec(), ..launched.frame.clone() })?;
     let maps = launched.twin.maps.iter().zip(&layout.parts).enumerate();
-    for (map, (_, part)) in maps.filter(|(_, (map, _))| !map.persistent && map.stream.is_none()) {
-        let fixed = fixed(launched, map, part, part.bytes);
-        trace.data(fixed, &[bytes(part.offset as usize, part.bytes as usize)])?;
+    for (map, (shape, part)) in maps.filter(|(_, (map, _))| !map.persistent && map.stream.is_none()) {
+        // Counts lie before the records that they are of, in the segment as in the frame.
+        let from = if shape.slots.is_some() { part.counts } else { part.offset };
+        let len = part.offset - from + part.bytes;
+        trace.data(fixed(launched, map, part, len), &[bytes(from as usize, len as usize)])?;
     }
     Ok(())
 }

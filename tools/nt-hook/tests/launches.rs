@@ -314,7 +314,7 @@ fn back_pressure() {
 #[test]
 fn several_maps_lie_one_behind_the_other() {
     let bend = |twin: &mut Twin| {
-        let map = |unit, stride| MapShape { unit, stride, persistent: false, stream: None };
+        let map = |unit, stride| MapShape::records(unit, stride);
         twin.maps = vec![map(Unit::Warp, 16), map(Unit::Thread, 5)];
         twin.slots = vec![
             Slot { offset: 0, size: 8, fill: Fill::Base(0) },

@@ -15,7 +15,7 @@ const CHUNK: u32 = 4;
 fn stream(twin: &mut Twin, map: u32, bytes: u64) {
     let stream = Some(StreamShape { chunk: CHUNK, bytes });
     twin.maps.truncate(map as usize);
-    twin.maps.push(MapShape { unit: Unit::Warp, stride: 16, persistent: false, stream });
+    twin.maps.push(MapShape { stream, ..MapShape::records(Unit::Warp, 16) });
     twin.slots = vec![
         Slot { offset: 0, size: 8, fill: Fill::Base(map) },
         Slot { offset: 8, size: 4, fill: Fill::Capacity(map) },
@@ -179,7 +179,7 @@ fn not_even_the_first_chunks() {
 fn beside_maps_and_tables() {
     let run = run("threads", 20, "events=3", 8 << 20, |twin| {
         stream(twin, 1, 10_000);
-        twin.maps.push(MapShape { unit: Unit::Sm, stride: 8, persistent: true, stream: None });
+        twin.maps.push(MapShape { persistent: true, ..MapShape::records(Unit::Sm, 8) });
     });
     assert_eq!(run.trace().count("chosen"), (160, 160, 160));
     let maps = |map: u32| run.trace().data.iter().filter(|(fixed, _)| fixed.map == map).count();

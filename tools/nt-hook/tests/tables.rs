@@ -9,12 +9,12 @@ use nt_wire::message::{Fill, MapShape, Slot, Twin, Unit};
 
 /// A cell of 8 bytes a multiprocessor, to each of which the stub's `add` adds one a launch.
 fn table(twin: &mut Twin) {
-    twin.maps = vec![MapShape { unit: Unit::Sm, stride: 8, persistent: true, stream: None }];
+    twin.maps = vec![MapShape { persistent: true, ..MapShape::records(Unit::Sm, 8) }];
 }
 
 /// The same behind a map of launches.
 fn map_and_table(twin: &mut Twin) {
-    twin.maps.push(MapShape { unit: Unit::Sm, stride: 8, persistent: true, stream: None });
+    twin.maps.push(MapShape { persistent: true, ..MapShape::records(Unit::Sm, 8) });
     twin.slots = vec![
         Slot { offset: 0, size: 8, fill: Fill::Base(0) },
         Slot { offset: 8, size: 8, fill: Fill::Base(1) },
@@ -198,7 +198,7 @@ fn tables_that_cannot_be() {
     };
     check(
         "no-memory=4096",
-        |twin| twin.maps = vec![MapShape { unit: Unit::Sm, stride: 64, persistent: true, stream: None }],
+        |twin| twin.maps = vec![MapShape { persistent: true, ..MapShape::records(Unit::Sm, 64) }],
         "its tables could not be made: cuMemAlloc: error 2 (out of memory)",
     );
     check(

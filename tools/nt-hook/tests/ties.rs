@@ -147,7 +147,7 @@ fn libraries_own_variables_too() {
 fn tables_of_tied_twins_end_with_their_module() {
     let bend = |twin: &mut Twin| {
         ties(twin);
-        twin.maps = vec![MapShape { unit: Unit::Sm, stride: 8, persistent: true, stream: None }];
+        twin.maps = vec![MapShape { persistent: true, ..MapShape::records(Unit::Sm, 8) }];
     };
     let run = run("twice", 10, "add,delay=1", TWIN, bend);
     let trace = run.trace();

@@ -462,8 +462,8 @@ fn what_is_too_new_is_named_and_the_rest_is_read() {
     assert_eq!(
         words,
         [
-            "nt-map: trace.ntt/b.ntt: protocol 99, this version reads 3: use the nt-map that came with the writer",
-            "nt-map: trace.ntt/c.ntt: kernel `d`: the manifest has schema 99, this version reads 3: weave again",
+            "nt-map: trace.ntt/b.ntt: protocol 99, this version reads 4: use the nt-map that came with the writer",
+            "nt-map: trace.ntt/c.ntt: kernel `d`: the manifest has schema 99, this version reads 4: weave again",
         ]
     );
 }

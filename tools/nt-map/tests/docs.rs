@@ -97,6 +97,7 @@ fn streams(trace: &mut Trace) {
         presence: Presence::Byte { offset: 10 },
         columns: vec![column("at", Type::U64, 0), column("x", Type::S64, 1)],
         stream: Some(Stream { chunk: 4, header: 1, bytes: 64, lanes: vec![], told: vec![], codes: vec![] }),
+        slots: None,
     };
     let kernel = trace.traced("p", "progress", vec![packed], &[]);
     let launch = trace.launch(kernel, [1, 1, 1], [32, 1, 1]);
@@ -122,6 +123,7 @@ fn streams(trace: &mut Trace) {
         fields: vec![field("a", Type::Ptr, 0), field("b", Type::S16, 0), field("c", Type::U64, 0)],
         presence: Presence::Mask,
         columns: vec![column("a", Type::Ptr, 0), column("b", Type::S16, 1), column("c", Type::U64, 2)],
+        slots: None,
         stream: Some(Stream {
             chunk: 8,
             header: 1,

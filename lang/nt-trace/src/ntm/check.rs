@@ -6,7 +6,7 @@
 use nt_ir::launch::Conditions;
 use std::collections::BTreeSet;
 
-use super::{Fill, Kernel, KeyKind, Map, Presence, Source, Stream, Table, Type, Unit};
+use super::{Fill, Kernel, KeyKind, Map, Presence, Slots, Source, Stream, Table, Type, Unit};
 
 mod stream;
 
@@ -30,9 +30,24 @@ pub(super) fn kernel(kernel: &Kernel) -> Result<(), String> {
                     return Err(format!("kernel `{name}`: the context names map {map} of {all}"));
                 }
             }
-            Fill::Cursor { map } | Fill::Drops { map } | Fill::Units { map } => {
+            Fill::Cursor { map } | Fill::Drops { map } => {
                 if kernel.maps.get(map as usize).is_none_or(|map| map.stream.is_none()) {
                     return Err(format!("kernel `{name}`: the context names map {map}, which is no stream"));
+                }
+            }
+            Fill::Counts { map } => {
+                if kernel.maps.get(map as usize).is_none_or(|map| map.slots.is_none()) {
+                    return Err(format!(
+                        "kernel `{name}`: the context names map {map}, which has no capacity"
+                    ));
+                }
+            }
+            Fill::Units { map } => {
+                let one = |map: &Map| map.stream.is_none() && map.slots.is_none();
+                if kernel.maps.get(map as usize).is_none_or(one) {
+                    return Err(format!(
+                        "kernel `{name}`: the context names map {map}, which has a record a unit"
+                    ));
                 }
             }
         }
@@ -88,6 +103,9 @@ fn map(map: &Map) -> Result<(), String> {
     if map.unit == Unit::Sm {
         return Err("records of multiprocessors".to_owned());
     }
+    if let Some(slots) = &map.slots {
+        self::slots(map, slots)?;
+    }
     let inside = |what: &str, offset: u32, size: u32| match offset.checked_add(size) {
         Some(end) if end <= map.stride => Ok(()),
         _ => Err(format!("{what} of {size} bytes at {offset} in a record of {}", map.stride)),
@@ -133,6 +151,22 @@ fn map(map: &Map) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Checks how many records a unit has: a reader takes those of a warp's other lanes modulo their number.
+fn slots(map: &Map, slots: &Slots) -> Result<(), String> {
+    let &Slots { capacity, others, .. } = slots;
+    if map.stream.is_some() {
+        return Err("a stream that has a capacity".to_owned());
+    }
+    if !(1..=Slots::MOST).contains(&capacity) || others > Slots::MOST {
+        return Err(format!("room for {capacity} and {others} records"));
+    }
+    match map.unit {
+        Unit::Warp if !map.columnar && others != 0 => Ok(()),
+        Unit::Thread if map.columnar && others == 0 => Ok(()),
+        unit => Err(format!("room for {capacity} and {others} records a {}", unit.word())),
+    }
 }
 
 fn is_float(ty: Type) -> bool {

@@ -9,7 +9,7 @@ use nt_wire::message;
 
 use super::{
     Code, Column, Constant, Context, ContextSlot, Field, Fill, Func, Kernel, Key, KeyKind, Map, Param, Pin,
-    Presence, Source, Stream, Table, Type, Unit,
+    Presence, Slots, Source, Stream, Table, Type, Unit,
 };
 
 macro_rules! same_variants {
@@ -114,6 +114,7 @@ impl Map {
             },
             columns: columns.collect(),
             stream: None,
+            slots: Slots::of(map),
         }
     }
 }
@@ -211,6 +212,7 @@ impl From<ContextSlot> for message::Slot {
             Fill::Cursor { map } => message::Fill::Cursor(map),
             Fill::Drops { map } => message::Fill::Drops(map),
             Fill::Units { map } => message::Fill::Units(map),
+            Fill::Counts { map } => message::Fill::Counts(map),
             Fill::Launch => message::Fill::Launch,
         };
         message::Slot { offset: slot.offset, size: slot.size, fill }
@@ -221,11 +223,13 @@ impl From<&Map> for message::MapShape {
     fn from(map: &Map) -> Self {
         let unit = map.unit.into();
         match map.stream {
-            None => message::MapShape { unit, stride: map.stride, persistent: false, stream: None },
-            Some(Stream { chunk, bytes, .. }) => {
-                let stream = Some(message::StreamShape { chunk, bytes });
-                message::MapShape { unit, stride: SLOT, persistent: false, stream }
+            None => {
+                message::MapShape { slots: map.slots_shape(), ..message::MapShape::records(unit, map.stride) }
             }
+            Some(Stream { chunk, bytes, .. }) => message::MapShape {
+                stream: Some(message::StreamShape { chunk, bytes }),
+                ..message::MapShape::records(unit, SLOT)
+            },
         }
     }
 }
@@ -233,7 +237,7 @@ impl From<&Map> for message::MapShape {
 impl From<&Table> for message::MapShape {
     fn from(table: &Table) -> Self {
         let (unit, stride, persistent) = (table.unit.into(), table.stride, table.persistent);
-        message::MapShape { unit, stride, persistent, stream: None }
+        message::MapShape { persistent, ..message::MapShape::records(unit, stride) }
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! block    0: zero   8: base of map 0   16: capacity of map 0   24: number of the launch
-//! segment  map 0: a record a unit | map 1, a stream: cursor, drops, slots
+//! segment  map 0: a record a unit | map 1, several a unit: counts, records | map 2, a stream: cursor, drops, slots
 //! ```
 
 use super::{Body, Kind};
@@ -62,7 +62,7 @@ pub enum Fill {
     Zero,
     /// The device address of this launch's part of a map.
     Base(u32),
-    /// How many units that part has room for; of a stream, how many slots.
+    /// How many units that part has room for; of an array with a capacity, how many records; of a stream, how many slots.
     Capacity(u32),
     /// The number of this launch, counted a process from 0.
     Launch,
@@ -72,6 +72,8 @@ pub enum Fill {
     Drops(u32),
     /// How many units the launch has.
     Units(u32),
+    /// The device address of the counts of an array with a capacity, [`SlotsShape::count_bytes`] a unit.
+    Counts(u32),
 }
 
 /// How large a map's part in a launch's segment is, or its buffer if it is persistent.
@@ -86,6 +88,24 @@ pub struct MapShape {
     pub persistent: bool,
     /// Is it a stream of events? Then its room does not follow from the launch, and `stride` is that of a slot, 16.
     pub stream: Option<StreamShape>,
+    /// Is it an array with a capacity? Then a unit has several records, of `stride` bytes each.
+    pub slots: Option<SlotsShape>,
+}
+
+impl MapShape {
+    /// A record of `stride` bytes a unit, for one launch.
+    pub const fn records(unit: Unit, stride: u32) -> MapShape {
+        MapShape { unit, stride, persistent: false, stream: None, slots: None }
+    }
+}
+
+/// How many records a unit of an array with a capacity gets; see [`crate::slots`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SlotsShape {
+    /// Records a unit, at least 1.
+    pub per_unit: u32,
+    /// Bytes of a unit's count: 8 of a warp, 4 of a thread.
+    pub count_bytes: u8,
 }
 
 /// How much room a stream of a launch gets; see [`crate::stream`].
@@ -170,6 +190,7 @@ impl Body for Twin {
                 Fill::Cursor(map) => (4, map),
                 Fill::Drops(map) => (5, map),
                 Fill::Units(map) => (6, map),
+                Fill::Counts(map) => (7, map),
             };
             w.u32(slot.offset);
             w.u32(slot.size);
@@ -190,6 +211,10 @@ impl Body for Twin {
             let stream = map.stream.unwrap_or_default();
             w.u32(stream.chunk);
             w.u64(stream.bytes);
+            // No unit has no records.
+            let slots = map.slots.unwrap_or_default();
+            w.u32(slots.per_unit);
+            w.u32(u32::from(slots.count_bytes));
         }
         w.u32(count(self.pins.len()));
         for pin in &self.pins {
@@ -217,6 +242,7 @@ impl Body for Twin {
                 4 => Fill::Cursor(map),
                 5 => Fill::Drops(map),
                 6 => Fill::Units(map),
+                7 => Fill::Counts(map),
                 _ => return Err(Malformed),
             };
             if size == 4 || size == 8 { Ok(Slot { offset, size, fill }) } else { Err(Malformed) }
@@ -235,7 +261,14 @@ impl Body for Twin {
                 (chunk, bytes) if chunk.is_power_of_two() => Some(StreamShape { chunk, bytes }),
                 _ => return Err(Malformed),
             };
-            Ok(MapShape { unit, stride, persistent, stream })
+            let slots = match (r.u32()?, r.u32()?) {
+                (0, 0) => None,
+                (0, _) => return Err(Malformed),
+                (per_unit, 4) => Some(SlotsShape { per_unit, count_bytes: 4 }),
+                (per_unit, 8) => Some(SlotsShape { per_unit, count_bytes: 8 }),
+                _ => return Err(Malformed),
+            };
+            Ok(MapShape { unit, stride, persistent, stream, slots })
         })?;
         let pins = r.list(|r| Ok(Pin { symbol: r.text()?, index: r.u32()? }))?;
         let constants = r.list(|r| Ok(Constant { symbol: r.text()?, size: r.u64()? }))?;

@@ -101,7 +101,7 @@ pub fn twin(kernel: &str) -> (Twin, Vec<u8>) {
             Slot { offset: 16, size: 8, fill: Fill::Capacity(0) },
             Slot { offset: 24, size: 8, fill: Fill::Launch },
         ],
-        maps: vec![MapShape { unit: Unit::Block, stride: 16, persistent: false, stream: None }],
+        maps: vec![MapShape::records(Unit::Block, 16)],
         pins: vec![],
         constants: vec![],
         assumes: 0,

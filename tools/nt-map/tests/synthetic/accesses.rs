@@ -52,6 +52,7 @@ pub fn dmat(chunk: u32) -> Map {
             column("addr", Type::Ptr, 2),
             column("bytes", Type::U32, 3),
         ],
+        slots: None,
         stream: Some(Stream {
             chunk,
             header: 1,

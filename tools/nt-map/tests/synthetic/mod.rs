@@ -29,6 +29,7 @@ pub fn block_sched() -> Map {
             column("cu", Type::U32, Source::Field(2)),
         ],
         stream: None,
+        slots: None,
     }
 }
 
@@ -55,6 +56,7 @@ pub fn values() -> Map {
             column("odd", Type::Bool, 3),
         ],
         stream: None,
+        slots: None,
     }
 }
 
