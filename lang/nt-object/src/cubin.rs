@@ -14,9 +14,9 @@
 use crate::arch::{Arch, Suffix};
 use crate::error::{Error, Fault};
 use crate::view::View;
-use object::Endianness;
 use object::elf::{FileHeader32, FileHeader64, SHT_LOPROC, SHT_SYMTAB, STT_FUNC};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
+use object::{Endianness, SectionIndex};
 
 /// What a cubin says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,15 +109,15 @@ fn told<T>(at: u64, field: &'static str, result: object::Result<T>) -> Result<T,
     result.map_err(|error| Error::new(at, field, Fault::Reader(error.to_string())))
 }
 
-struct Open<'a, H: FileHeader> {
+pub(crate) struct Open<'a, H: FileHeader> {
     header: &'a H,
-    endian: Endianness,
-    sections: SectionTable<'a, H>,
+    pub(crate) endian: Endianness,
+    pub(crate) sections: SectionTable<'a, H>,
     /// Where the section headers are, or the field that says so wrongly.
     table: u64,
 }
 
-fn open<H: FileHeader<Endian = Endianness>>(bytes: &[u8], at: u64) -> Result<Open<'_, H>, Error> {
+pub(crate) fn open<H: FileHeader<Endian = Endianness>>(bytes: &[u8], at: u64) -> Result<Open<'_, H>, Error> {
     let header = told(at, "ELF header", H::parse(bytes))?;
     let endian = told(at, "ELF header", header.endian())?;
     let table = match header.e_shoff(endian).into() {
@@ -158,15 +158,7 @@ fn told_by<'a, H: FileHeader<Endian = Endianness>>(
     sections: &SectionTable<'a, H>,
     at: u64,
 ) -> Told<'a> {
-    let strings = header.section_strings_index(endian, bytes).and_then(|index| sections.section(index));
-    let strings = strings.and_then(|section| section.data(endian, bytes)).unwrap_or_default();
-    // Compared without looking for their ends, which in a hostile file may all be far away.
-    let name = |section: &H::SectionHeader| {
-        let offset = usize::try_from(section.sh_name(endian)).unwrap_or(usize::MAX);
-        let name = strings.get(offset..).unwrap_or_default();
-        let name = name.get(..name.len().min(LONGEST_NAME)).unwrap_or_default();
-        name.split(|byte| *byte == 0).next().unwrap_or_default()
-    };
+    let name = names(header, endian, bytes, sections);
     let section = |wanted: &[u8]| {
         let section = sections.iter().find(|section| name(section) == wanted)?;
         section.data(endian, bytes).ok()
@@ -191,6 +183,36 @@ fn told_by<'a, H: FileHeader<Endian = Endianness>>(
         debug_ptx.push(DebugPtx { section, raw, at: at.saturating_add(offset) });
     }
     Told { arch, suffix_known, debug_ptx, options: note.and_then(options) }
+}
+
+/// Names sections, by no more than the longest that are looked for.
+fn names<'a, H: FileHeader<Endian = Endianness>>(
+    header: &H,
+    endian: Endianness,
+    bytes: &'a [u8],
+    sections: &SectionTable<'_, H>,
+) -> impl Fn(&H::SectionHeader) -> &'a [u8] + use<'a, H> {
+    let strings = header.section_strings_index(endian, bytes).and_then(|index| sections.section(index));
+    let strings = strings.and_then(|section| section.data(endian, bytes)).unwrap_or_default();
+    move |section| {
+        let offset = usize::try_from(section.sh_name(endian)).unwrap_or(usize::MAX);
+        let name = strings.get(offset..).unwrap_or_default();
+        // Cut before the end is looked for, which in a hostile file may be far away.
+        let name = name.get(..name.len().min(LONGEST_NAME)).unwrap_or_default();
+        name.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+}
+
+impl<'a, H: FileHeader<Endian = Endianness>> Open<'a, H> {
+    /// The first section of this name, with its index.
+    pub(crate) fn section(
+        &self,
+        bytes: &'a [u8],
+        wanted: &[u8],
+    ) -> Option<(SectionIndex, &'a H::SectionHeader)> {
+        let name = names(self.header, self.endian, bytes, &self.sections);
+        self.sections.enumerate().find(|(_, section)| name(section) == wanted)
+    }
 }
 
 /// The end of the last thing that the tables speak of.

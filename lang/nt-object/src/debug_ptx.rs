@@ -13,8 +13,8 @@
 //! lines). So debug sections stand there with nothing in them, and what [`restore`] does is to take these out, and the
 //! word `debug` of `.target`, which asks for them. No byte moves: a line's number is that of `.nv_debug_line_sass`.
 //!
-//! What cannot be had back: source lines (`.loc`), and code behind a `.loc` on its line or declarations that a line begins
-//! with `.b8`, which no compiler writes. Where a declaration is lost, what is left of it does not parse.
+//! Source lines (`.loc`) come from the cubin's tables afterwards (`loc`). What cannot be had back: code behind a `.loc` on its
+//! line or declarations that a line begins with `.b8`, which no compiler writes. Where a declaration is lost, what is left of it does not parse.
 
 use crate::error::{Error, Fault};
 use crate::ptx::{self, Scan};

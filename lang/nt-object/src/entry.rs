@@ -7,10 +7,12 @@ use crate::arch::Arch;
 use crate::cubin;
 use crate::debug_ptx;
 use crate::error::{Error, Fault};
+use crate::line_table::Lines;
+use crate::loc;
 use crate::ptx;
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What an image is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -142,6 +144,28 @@ pub struct Entry<'a> {
     pub(crate) stored: Stored<'a>,
     /// Its part of what the stored bytes give, if it is one of a group.
     pub(crate) part: Option<(u64, u64)>,
+    /// Of the PTX in a cubin: where the cubin tells its source lines.
+    pub(crate) source_lines: Option<SourceLines<'a>>,
+}
+
+/// Where the source lines of a text stand.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceLines<'a> {
+    /// The section of the text.
+    pub(crate) section: String,
+    /// How many texts the cubin has.
+    pub(crate) texts: usize,
+    pub(crate) cubin: &'a [u8],
+    /// The tables, read once for all texts of the cubin.
+    pub(crate) lines: Arc<OnceLock<Lines>>,
+}
+
+impl SourceLines<'_> {
+    fn put_back(&self, text: String) -> String {
+        let lines = self.lines.get_or_init(|| Lines::read(self.cubin));
+        let places: Vec<_> = lines.of(&self.section, self.texts == 1).collect();
+        loc::put_back(text, lines, &places)
+    }
 }
 
 impl<'a> Entry<'a> {
@@ -192,7 +216,14 @@ impl<'a> Entry<'a> {
             Compression::Debug if bytes.len() > limit => {
                 Err(Error::new(at, "PTX text", Fault::Limit { needed: size, limit: limit as u64 }))
             }
-            Compression::Debug => Ok(Cow::Owned(debug_ptx::restore(bytes, at)?.into_bytes())),
+            Compression::Debug => {
+                let text = debug_ptx::restore(bytes, at)?;
+                let text = match &self.source_lines {
+                    Some(lines) => lines.put_back(text),
+                    None => text,
+                };
+                Ok(Cow::Owned(text.into_bytes()))
+            }
             // A match of any length costs a byte for each 255 bytes of it; the first token gives 19 more.
             Compression::Lz4 => unpack_lz4(bytes, at, bounded(255)?).map(Cow::Owned),
             // A block of up to 128 KiB that repeats one byte takes four.

@@ -16,7 +16,7 @@
 
 use crate::arch::{Arch, Suffix};
 use crate::cubin;
-use crate::entry::{Compression, Entry, Kind, Stored};
+use crate::entry::{Compression, Entry, Kind, SourceLines, Stored};
 use crate::error::{Error, Fault};
 use crate::strings;
 use crate::view::View;
@@ -54,11 +54,17 @@ impl<'a> Found<'a> {
         let section = entry.section.clone();
         self.number(entry);
         // What is wrong with a cubin is told when it is read.
-        if let Some(Ok(told)) =
-            image.filter(|image| cubin::is_cubin(image)).map(|image| cubin::tell(image, at))
-        {
+        let Some(cubin) = image.filter(|image| cubin::is_cubin(image)) else { return };
+        if let Ok(told) = cubin::tell(cubin, at) {
+            let lines = Arc::default();
             for text in &told.debug_ptx {
-                self.number(strings::debug_ptx(text, &told, section.as_deref()));
+                let lines = SourceLines {
+                    section: text.section.clone(),
+                    texts: told.debug_ptx.len(),
+                    cubin,
+                    lines: Arc::clone(&lines),
+                };
+                self.number(strings::debug_ptx(text, &told, section.as_deref(), lines));
             }
         }
     }
@@ -366,6 +372,7 @@ impl<'a> Header<'a> {
             cubin: None,
             stored,
             part: None,
+            source_lines: None,
         }
     }
 

@@ -28,6 +28,8 @@ mod entry;
 mod error;
 mod fatbin;
 mod host;
+mod line_table;
+mod loc;
 pub mod ptx;
 mod strings;
 mod view;

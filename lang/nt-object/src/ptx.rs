@@ -121,7 +121,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Skips the comment that begins here; a `/` that begins none; an unclosed one with all that follows.
-    fn skip_comment(&mut self) {
+    pub(crate) fn skip_comment(&mut self) {
         let rest = self.rest();
         self.at += match rest.get(1) {
             Some(b'/') => memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
@@ -133,7 +133,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Skips the string that begins here. PTX strings have no escapes and do not span lines.
-    fn skip_string(&mut self) {
+    pub(crate) fn skip_string(&mut self) {
         let rest = self.rest().get(1..).unwrap_or_default();
         self.at += 1 + memchr::memchr2(b'"', b'\n', rest).map_or(rest.len(), |n| n + 1);
     }
@@ -213,7 +213,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-fn is_identifier(byte: u8) -> bool {
+pub(crate) fn is_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_$%".contains(&byte)
 }
 

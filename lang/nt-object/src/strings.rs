@@ -6,7 +6,7 @@
 
 use crate::arch::Arch;
 use crate::cubin::{self, DebugPtx, Told};
-use crate::entry::{Compression, Entry, Kind, Stored};
+use crate::entry::{Compression, Entry, Kind, SourceLines, Stored};
 use crate::fatbin::Found;
 use crate::ptx;
 use crate::view::View;
@@ -82,7 +82,12 @@ pub(crate) fn push_ptx<'a>(view: View<'a>, section: Option<&Arc<str>>, found: &m
 }
 
 /// The PTX in a cubin, which stands in `section`.
-pub(crate) fn debug_ptx<'a>(text: &DebugPtx<'a>, cubin: &Told<'a>, section: Option<&str>) -> Entry<'a> {
+pub(crate) fn debug_ptx<'a>(
+    text: &DebugPtx<'a>,
+    cubin: &Told<'a>,
+    section: Option<&str>,
+    lines: SourceLines<'a>,
+) -> Entry<'a> {
     let near = text.raw.get(..text.raw.len().min(FIRST_LINES)).unwrap_or_default();
     let near: Vec<u8> = near.iter().map(|byte| if *byte == 0 { b'\n' } else { *byte }).collect();
     let head = ptx::head(&near);
@@ -93,6 +98,7 @@ pub(crate) fn debug_ptx<'a>(text: &DebugPtx<'a>, cubin: &Told<'a>, section: Opti
     entry.stored.compression = Compression::Debug;
     entry.options = cubin.options.clone().map(Cow::Owned);
     entry.cubin = Some(cubin.arch);
+    entry.source_lines = Some(lines);
     entry
 }
 
@@ -119,5 +125,6 @@ fn bare<'a>(
         cubin: None,
         stored,
         part: None,
+        source_lines: None,
     }
 }

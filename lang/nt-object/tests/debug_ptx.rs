@@ -155,6 +155,120 @@ fn cubins_of_compilers() {
     assert!(texts(&cubin("matmul.sm_90a.cubin"))[0].contains("wgmma.mma_async"));
 }
 
+/// File and line of each line of a text that holds an instruction or a declaration of a body.
+fn sources(text: &str) -> BTreeMap<usize, Option<(String, u32)>> {
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let files: BTreeMap<String, String> = text
+        .lines()
+        .filter(|line| words(line).first().is_some_and(|word| word == ".file"))
+        .map(|line| (words(line)[1].clone(), line.split('"').nth(1).unwrap().to_owned()))
+        .collect();
+    let (mut now, mut sources) = (None, BTreeMap::new());
+    for (number, line) in text.lines().enumerate() {
+        let words = words(line);
+        match words.first().map(String::as_str) {
+            Some(".loc") => now = Some((files[&words[1]].clone(), words[2].parse().unwrap())),
+            // One function's lines are not the next one's.
+            Some(_) if line.contains(".entry") || line.contains(".func") => now = None,
+            Some(word) if line.trim_end().ends_with(';') && !word.starts_with("//") => {
+                sources.insert(number, now.clone());
+            }
+            _ => {}
+        }
+    }
+    sources
+}
+
+/// The share of lines that come back, of those that had one; none that comes back is another. Line 0 is none.
+fn share_of_lines_put_back(ptxas: &Path, name: &str) -> f64 {
+    let original = std::fs::read_to_string(testdata().join("ptx").join(name)).unwrap();
+    let target = nt_object::ptx::head(original.as_bytes()).target.unwrap().to_string();
+    let texts = texts(&assemble(ptxas, &["-arch", &target, "-lineinfo"], &original));
+    assert_eq!(texts.len(), 1, "{name}");
+    let (expected, found) = (sources(&original), sources(&texts[0]));
+    let (mut had, mut back) = (0, 0);
+    for (line, source) in found {
+        let known = |source: Option<(String, u32)>| source.filter(|(_, line)| *line > 0);
+        let Some(original) = expected.get(&line).cloned().and_then(known) else { continue };
+        had += 1;
+        if let Some(source) = known(source) {
+            assert_eq!(source, original, "{name}, line {}", line + 1);
+            back += 1;
+        }
+    }
+    assert!(had > 20, "{name}: {had}");
+    f64::from(back) / f64::from(had)
+}
+
+/// The judge is the text that ptxas was given, which has its lines.
+#[test]
+fn source_lines_come_back() {
+    let Some(ptxas) = ptxas() else { return };
+    let mut told = String::new();
+    for (name, least) in [
+        ("triton/vector_add.sm_90a.ptx", 0.9),
+        ("triton/softmax.sm_80.ptx", 0.9),
+        ("triton/matmul.sm_90a.ptx", 0.9),
+        ("triton/matmul.sm_100a.ptx", 0.7),
+        ("triton/attention.sm_90a.ptx", 0.85),
+        ("triton/attention.sm_120a.ptx", 0.9),
+        ("triton-3.9/attention.sm_80.ptx", 0.85),
+        ("nvcc/kernels.lineinfo.sm_90.ptx", 0.85),
+        ("nvrtc/kernels.11_8.lineinfo.sm_80.ptx", 0.85),
+        ("clang/kernels.debug.sm_100a.ptx", 0.75),
+    ] {
+        let share = share_of_lines_put_back(&ptxas, name);
+        told += &format!("{name}: {:.1} %\n", share * 100.0);
+        assert!(share > least, "{told}");
+    }
+    eprint!("{told}");
+}
+
+/// What Triton compiled stands in kernels.py; `folder` is the one that generate.sh works in.
+#[test]
+fn lines_of_triton_are_those_of_python() {
+    let python = std::fs::read_to_string(testdata().join("ptx/triton/kernels.py")).unwrap();
+    let check = |name: &str, instruction: &str, expected: &str| {
+        let text = &texts(&cubin(name))[0];
+        let mut found = 0;
+        for (number, source) in sources(text) {
+            if text.lines().nth(number).unwrap().contains(instruction) {
+                let (file, line) = source.unwrap();
+                assert_eq!(file, "/tmp/nt-corpora/kernels.py");
+                // Of some code ptxas keeps no row, of every second wgmma for example.
+                if line == 0 {
+                    continue;
+                }
+                let line = python.lines().nth(line as usize - 1).unwrap();
+                assert!(line.contains(expected), "{name}: {instruction}: {line}");
+                found += 1;
+            }
+        }
+        assert!(found > 0, "{name}: no {instruction}");
+    };
+    for name in ["vector_add.sm_80.cubin", "vector_add.sm_90a.cubin", "vector_add.sm_100a.cubin"] {
+        check(name, "ld.global", "tl.load");
+        check(name, "st.global", "tl.store");
+        check(name, "%ctaid.x", "tl.program_id");
+    }
+    check("matmul.sm_90a.cubin", "wgmma.mma_async", "tl.dot");
+    check("matmul.sm_90a.cubin", "cp.async.cg", "tl.load");
+    check("matmul.sm_90a.cubin", "st.global", "tl.store");
+}
+
+/// Each text of a linked cubin has lines of its own file.
+#[test]
+fn lines_of_linked_texts() {
+    for (text, (file, line)) in texts(&cubin("linked.sm_90.cubin"))
+        .iter()
+        .zip([("/tmp/nt-corpora/first.cu", 2), ("/tmp/nt-corpora/second.cu", 2)])
+    {
+        let sources = sources(text);
+        assert!(sources.values().any(|source| *source == Some((file.to_owned(), line))), "{sources:?}");
+        assert!(sources.values().flatten().all(|(found, _)| found == file), "{sources:?}");
+    }
+}
+
 /// The texts are of Triton's own ptxas, which is another than ours: assembled again, the same text comes out.
 #[test]
 fn texts_of_committed_cubins_assemble() {
@@ -163,8 +277,12 @@ fn texts_of_committed_cubins_assemble() {
         let bytes = cubin(name);
         let text = &texts(&bytes)[0];
         let again = assemble(&ptxas, &["-arch", target, "-lineinfo"], text);
-        // Nothing is lost a second time.
-        assert_eq!(&texts(&again)[0], text, "{name}");
+        // Nothing is lost a second time, but for source lines: those of code that the other ptxas leaves out.
+        let without_lines = |text: &str| {
+            let kept = text.lines().filter(|line| !line.starts_with(".file "));
+            kept.map(|line| if line.starts_with(".loc ") { "" } else { line }).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(without_lines(&texts(&again)[0]), without_lines(text), "{name}");
     }
 }
 

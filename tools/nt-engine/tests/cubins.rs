@@ -13,7 +13,11 @@ fn read(name: &str) -> Vec<u8> {
 }
 
 fn engine(assembler: Option<Assembler>) -> Engine {
-    let (program, found) = nt_probe::compile(nt_probe::shipped("block_sched").unwrap(), "block_sched");
+    engine_of("block_sched", assembler)
+}
+
+fn engine_of(probe: &str, assembler: Option<Assembler>) -> Engine {
+    let (program, found) = nt_probe::compile(nt_probe::shipped(probe).unwrap(), probe);
     assert!(!found.has_errors(), "{found:?}");
     Engine::new(Probe::new(program.unwrap(), b"").unwrap(), Vec::new(), assembler, Cache::none())
 }
@@ -50,6 +54,20 @@ fn triton_kernels_are_prepared_from_their_cubins() {
     let matmul =
         [(0, 8), (8, 8), (16, 8), (24, 4), (28, 4), (32, 4), (36, 4), (40, 4), (44, 4), (48, 8), (56, 8)];
     check("matmul.sm_90a.cubin", "matmul", 90, "sm_90a", &matmul);
+}
+
+/// `i = …`, `inside = …`, `tl.store(…)` stand in lines 20 to 22 of kernels.py.
+#[test]
+fn instructions_of_triton_are_counted_by_lines_of_python() {
+    let engine = engine_of("hot_lines", None);
+    let found = engine.inspect(&read("vector_add.sm_90a.cubin"));
+    let prepared = engine.prepare(found.image, "vector_add", 90, Conditions::NONE).unwrap();
+    let cells: Vec<&str> =
+        prepared.manifest.kernels[0].tables[0].cells.iter().map(|cell| cell[0].as_str()).collect();
+    for line in 20..=22 {
+        let line = format!("/tmp/nt-corpora/kernels.py:{line}");
+        assert!(cells.contains(&line.as_str()), "{line}: {cells:?}");
+    }
 }
 
 #[test]
