@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! /*nt:9{*/.param .align 8 .b8 nt_arg9[16]; { … st.param.b64 [nt_arg9], %nt_a; … }/*}nt:9*/
-//! call.uni (retval0), /*nt:edit 66{*/f__nt/*}nt:edit*/, (param0/*nt:edit {*/, nt_arg9/*}nt:edit*/);
+//! call.uni (retval0), /*nt:edit 66{*/f__nt__k/*}nt:edit*/, (param0/*nt:edit {*/, nt_arg9/*}nt:edit*/);
 //! ```
 
 use crate::claim::{Claim, FieldKind};
@@ -21,15 +21,15 @@ use std::collections::BTreeMap;
 /// What spans declare for the calls behind them, by the index of the call in [`nt_ptx::syntax::Module::statements`].
 pub(crate) type Arguments<'w> = BTreeMap<u32, Vec<Argument<'w>>>;
 
-/// A clone of each function that has any, by the function's name.
-pub(crate) type Called<'c> = BTreeMap<&'c str, &'c Cloned>;
+/// A clone of each function that has any, by the names of the kernel and the function.
+pub(crate) type Called<'c> = BTreeMap<(&'c str, &'c str), &'c Cloned>;
 
-/// Checks the edits that are of calls, and gives the others.
+/// Checks the edits that are of calls, in kernels or in a clone for `kernel`, and gives the others.
 pub(crate) fn edits(
     program: &Program<'_, '_>,
     woven: &str,
     edits: &[Inserted],
-    clones: &Called<'_>,
+    clones: (&Called<'_>, Option<&str>),
     mut arguments: Arguments<'_>,
     report: &mut Report,
 ) -> Vec<Inserted> {
@@ -72,7 +72,7 @@ fn call(
     woven: &str,
     place: u32,
     edits: &[Inserted],
-    clones: &Called<'_>,
+    (clones, kernel): (&Called<'_>, Option<&str>),
     given: &[Argument<'_>],
 ) -> Result<(), String> {
     let module = program.module;
@@ -82,10 +82,13 @@ fn call(
     };
     let parts = Parts::read(program, &instruction).ok_or("the operands of this call are not understood")?;
     let name = module.at(parts.callee);
-    let is_hidden = function_at(module, at)
-        .is_some_and(|(function, _)| program.info().declared_at(function, at, name).is_some());
-    let Some(clone) = clones.get(name).filter(|_| !is_hidden) else {
-        return Err(format!("`{name}` is no function here that has a clone"));
+    let caller = function_at(module, at);
+    let is_hidden =
+        caller.is_some_and(|(function, _)| program.info().declared_at(function, at, name).is_some());
+    let own = caller.filter(|(_, caller)| caller.is_entry).map(|(_, caller)| module.at(caller.name));
+    let kernel = kernel.or(own).unwrap_or_default();
+    let Some(clone) = clones.get(&(kernel, name)).filter(|_| !is_hidden) else {
+        return Err(format!("`{name}` is no function here that has a clone for the kernel `{kernel}`"));
     };
     let [callee, list] = edits else {
         return Err("a call of a clone has two edits: its name, and the argument behind the others".into());

@@ -66,19 +66,20 @@
 //! calls it through a pointer. Each declaration of it has a clone, in their order, between two items of the module:
 //!
 //! ```text
-//! /*nt:clone f{*/.func (.param .b32 r) /*nt:edit 66{*/f__nt/*}nt:edit*/(.param .b32 a/*nt:edit {*/,
+//! /*nt:clone f k{*/.func (.param .b32 r) /*nt:edit 66{*/f__nt__k/*}nt:edit*/(.param .b32 a/*nt:edit {*/,
 //!     .param .align 8 .b8 nt_ctx[24] /*nt:ctx prefix=nt_ base.m@0:8 cap.m@8:8 stride.m=16 state.n@16:4*//*}nt:edit*/)
 //! { … /*nt:5{*/{ … ld.param.u64 %nt_b, [nt_ctx+0]; ld.param.u32 %nt_n, [nt_ctx+16]; … }/*}nt:5*/ … ret; }/*}nt:clone*/
 //! …
 //! /*nt:9{*/.param .align 8 .b8 nt_arg9[24]; {                         in the kernel, or in another clone
 //! .reg .b64 %nt_a; ld.param.u64 %nt_a, [nt_ctx+8]; st.param.b64 [nt_arg9+0], %nt_a; … st.param.b32 [nt_arg9+16], %nt_s_n;
 //! }/*}nt:9*/
-//! call.uni (retval0), /*nt:edit 66{*/f__nt/*}nt:edit*/, (param0/*nt:edit {*/, nt_arg9/*}nt:edit*/);
+//! call.uni (retval0), /*nt:edit 66{*/f__nt__k/*}nt:edit*/, (param0/*nt:edit {*/, nt_arg9/*}nt:edit*/);
 //! ```
 //!
-//! A clone is called like its function, then `__` and the prefix without its last `_`. Its words are those of its
+//! A clone is of a function and for a kernel: it is called like the function, then `__`, the prefix without its last `_`, `__`
+//! and the kernel's name, and is called from that kernel and its clones alone. Its words are those of its
 //! caller's claim that are called alike, maps of the same shape; `state.n` is the caller's register `%nt_s_n`, or its own
-//! `state.n`. A call without arguments gets a list: `f__nt/*nt:edit {*/, (nt_arg9)/*}nt:edit*/`. The word of the linkage
+//! `state.n`. A call without arguments gets a list: `f__nt__k/*nt:edit {*/, (nt_arg9)/*}nt:edit*/`. The word of the linkage
 //! may be taken away, and `.weak` must be, `/*nt:edit 2e7765616b{*//*}nt:edit*/ .func …`: the linker would take another
 //! module's clone for it.
 //!

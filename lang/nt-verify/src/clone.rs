@@ -1,7 +1,8 @@
-//! V15: clones of functions are these functions, but for their spans, their names and one parameter more.
+//! V15: clones of functions are these functions, but for their spans, their names and one parameter more. A clone is of one
+//! kernel, whose cells it adds to; a function that several kernels call has several.
 //!
 //! ```text
-//! /*nt:clone f{*/.func /*nt:edit 66{*/f__nt/*}nt:edit*/(.param .b32 a/*nt:edit {*/,
+//! /*nt:clone f k{*/.func /*nt:edit 66{*/f__nt__k/*}nt:edit*/(.param .b32 a/*nt:edit {*/,
 //!     .param .align 8 .b8 nt_ctx[16] /*nt:ctx prefix=nt_ base.m@0:8 cap.m@8:8 stride.m=16*//*}nt:edit*/) { … }/*}nt:clone*/
 //! ```
 //!
@@ -23,7 +24,9 @@ use std::collections::{BTreeMap, HashSet};
 pub(crate) struct Cloned {
     /// The function, by index in [`Module::functions`]: one of its declarations.
     pub(crate) function: usize,
-    /// What it is called: `f__nt`.
+    /// The name of the kernel that it is for.
+    pub(crate) kernel: String,
+    /// What it is called: `f__nt__k`.
     pub(crate) name: String,
     pub(crate) claim: Claim,
     /// Marks included, in the woven text.
@@ -46,31 +49,35 @@ pub(crate) fn clones<'w>(
     if clones.is_empty() {
         return Vec::new();
     }
-    let Some(prefix) = kernels.values().next().map(|context| context.claim.prefix.as_str()) else {
-        clones.iter().for_each(|clone| {
-            report.add(Rule::V15, clone.whole, "a clone, and no kernel that could call it has a context");
-        });
-        return Vec::new();
-    };
+    // The prefix of each kernel that has a context.
+    let prefixes: BTreeMap<&str, &str> = kernels
+        .iter()
+        .filter_map(|(&kernel, context)| {
+            Some((module.at(module.functions.get(kernel)?.name), context.claim.prefix.as_str()))
+        })
+        .collect();
     // The declarations of each function, in their order.
     let mut declared: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, function) in module.functions.iter().enumerate().filter(|(_, function)| !function.is_entry) {
         declared.entry(module.at(function.name)).or_default().push(index);
     }
-    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut cloned: Vec<Cloned> = Vec::new();
     for clone in clones {
-        let nth = seen.entry(clone.of).or_default();
+        let nth = seen.entry((clone.of, clone.kernel)).or_default();
         let function = declared.get(clone.of).and_then(|all| all.get(*nth)).copied();
         *nth += 1;
-        let read = match function {
+        let read = match (function, prefixes.get(clone.kernel)) {
             _ if !is_between_items(module, clone.at) => {
                 Err((clone.whole, "a clone that does not stand between two items".into()))
             }
-            None => {
+            (_, None) => {
+                Err((clone.whole, format!("a clone, and no kernel `{}` has a context", clone.kernel)))
+            }
+            (None, _) => {
                 Err((clone.whole, format!("no function `{}` is declared as often as it is cloned", clone.of)))
             }
-            Some(function) => read(module, woven, clone, function, prefix),
+            (Some(function), Some(prefix)) => read(module, woven, clone, function, prefix),
         };
         match read {
             Ok(read) => {
@@ -80,9 +87,9 @@ pub(crate) fn clones<'w>(
             Err((span, message)) => report.add(Rule::V15, span, message),
         }
     }
-    for (name, count) in seen {
+    for ((name, kernel), count) in seen {
         if declared.get(name).is_some_and(|all| all.len() > count)
-            && let Some(clone) = clones.iter().find(|clone| clone.of == name)
+            && let Some(clone) = clones.iter().find(|clone| (clone.of, clone.kernel) == (name, kernel))
         {
             report.add(Rule::V15, clone.whole, format!("another declaration of `{name}` has no clone"));
         }
@@ -103,7 +110,7 @@ fn read(
         return Err((clone.whole, "a clone of nothing".into()));
     };
     let inserted = compare(module.text, function.span, woven, clone.inner, None)?;
-    let name = format!("{}__{}", clone.of, prefix.trim_end_matches('_'));
+    let name = format!("{}__{}__{}", clone.of, prefix.trim_end_matches('_'), clone.kernel);
     let head = function.body.as_ref().map_or(function.span.end, |body| body.span.start);
     let linkage = function.linkage.map_or("", |linkage| module.at(linkage));
     let (mut names, mut claim, mut others, mut is_local) = (0, None, Vec::new(), linkage.is_empty());
@@ -113,7 +120,7 @@ fn read(
         } else if edit.old == function.name {
             names += 1;
             if edit.inner.of(woven) != name {
-                return Err((edit.inner, format!("a clone of `{}` is called `{name}`", clone.of)));
+                return Err((edit.inner, format!("this clone of `{}` is called `{name}`", clone.of)));
             }
         } else if edit.old.start < head {
             let read = parameter(module, function, woven, edit, true)?;
@@ -144,15 +151,26 @@ fn read(
             "a clone whose claim has another prefix than the kernels', or pins".into(),
         ));
     }
-    Ok(Cloned { function: index, name, claim, whole: clone.whole, inserted, others })
+    Ok(Cloned {
+        function: index,
+        kernel: clone.kernel.to_owned(),
+        name,
+        claim,
+        whole: clone.whole,
+        inserted,
+        others,
+    })
 }
 
-/// The clones of one function have one claim, and their names are nobody else's.
+/// The clones of one function for one kernel have one claim, and their names are nobody else's.
 fn agree(module: &Module<'_>, clones: &[Cloned], report: &mut Report) {
+    let of = |clone: &Cloned| module.functions.get(clone.function).map(|function| module.at(function.name));
     let mut names: BTreeMap<&str, &Cloned> = BTreeMap::new();
     for clone in clones {
         let first = *names.entry(clone.name.as_str()).or_insert(clone);
-        if first.claim != clone.claim {
+        if (of(first), &first.kernel) != (of(clone), &clone.kernel) {
+            report.add(Rule::V4, clone.whole, format!("another clone is called `{}` too", clone.name));
+        } else if first.claim != clone.claim {
             report.add(Rule::V15, clone.whole, "another declaration of this clone has another claim");
         }
     }

@@ -143,7 +143,7 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
 
     let called = cloned.iter().filter_map(|clone| {
         let function = module.functions.get(clone.function)?;
-        Some((module.at(function.name), clone))
+        Some(((clone.kernel.as_str(), module.at(function.name)), clone))
     });
     let called: call::Called<'_> = called.collect();
 
@@ -152,12 +152,13 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
     let context = |function| kernels.get(&function).map(|context| &context.claim).or(functions.as_ref());
     let held = spans.judge(&undone.inserted, &context, report);
     // V15 for calls of clones; V16, and V1 for edits that are nothing.
-    let others = call::edits(&program, woven, &others, &called, held.arguments, report);
+    let others = call::edits(&program, woven, &others, (&called, None), held.arguments, report);
     pins.edits(&program, woven, &undone, &others, &held.ready, report);
     for clone in &cloned {
         let context = |function| (function == clone.function).then_some(&clone.claim);
         let held = spans.judge(&clone.inserted, &context, report);
-        let others = call::edits(&program, woven, &clone.others, &called, held.arguments, report);
+        let called = (&called, Some(clone.kernel.as_str()));
+        let others = call::edits(&program, woven, &clone.others, called, held.arguments, report);
         pins.edits_of_clone(&program, woven, (clone, &others), &held.ready, report);
     }
 }

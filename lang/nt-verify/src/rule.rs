@@ -244,12 +244,12 @@ impl Rule {
             }
             Rule::V15 => {
                 "V15: clones. A function that is probed stays as it is, for calls through pointers; what is woven is a copy \
-                 of it, `f__nt`, inserted between two items for each of its declarations. Without its spans, its name and its \
+                 of it for each kernel, `f__nt__k`, inserted between two items for each of its declarations. Without its spans, its name and its \
                  one parameter more, a copy is its function byte for byte, but that it is not weak. A call of it is a direct call of the function, \
                  redirected, with one argument more, which the span directly before it declares and fills on every way with \
-                 what the copy's claim says: words of the caller's own context that are called alike, of maps of the same shape, \
+                 what the copy's claim says, in that kernel or in a copy for it: words of the caller's own context that are called alike, of maps of the same shape, \
                  and states by their names. Examples that assemble: a function that got a parameter in place, called through a \
-                 pointer; a call whose argument has base and capacity exchanged, or a word that nothing stored. Why: a copy \
+                 pointer; a call whose argument has base and capacity exchanged, or a word that nothing stored; a call of another kernel's copy, which adds to that kernel's cells. Why: a copy \
                  believes its claim as a kernel does, but only its callers can keep it."
             }
             Rule::V16 => {

@@ -58,8 +58,9 @@ impl Undone {
 /// A copy of a function, as a whole inserted, which has marks of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clone<'w> {
-    /// The function's name.
+    /// The function's name, and that of the kernel for which it is cloned.
     pub(crate) of: &'w str,
+    pub(crate) kernel: &'w str,
     /// Marks included, in the woven text.
     pub(crate) whole: Span,
     /// Between the marks, without blanks at its ends.
@@ -166,12 +167,12 @@ pub(crate) fn compare<'w>(
         }
         let whole = Span::from(mark..close_at + closing.len());
         at = close_at + closing.len();
-        if let Some(of) = opened.clone_of {
+        if let Some((of, kernel)) = opened.clone_of {
             let Some(clones) = &mut clones else { return fail(mark..opened.end, "a clone within a clone") };
             let text = &woven[opened.end..close_at];
             let from = opened.end + text.len() - text.trim_start().len();
             let inner = Span::from(from..from + text.trim().len());
-            clones.push(Clone { of, whole, inner, at: Span::from(old_at..old_at).start });
+            clones.push(Clone { of, kernel, whole, inner, at: Span::from(old_at..old_at).start });
             continue;
         }
         let replaced = opened.replaced.unwrap_or_default();
@@ -193,15 +194,16 @@ pub(crate) fn compare<'w>(
     }
     Ok(inserted)
 }
-/// `/*nt:12{*/`, `/*nt:12 after{*/`, `/*nt:edit 382e30{*/` or `/*nt:clone f{*/`
+
+/// `/*nt:12{*/`, `/*nt:12 after{*/`, `/*nt:edit 382e30{*/` or `/*nt:clone f k{*/`
 struct Opening<'w> {
     /// `12`, `edit` or `clone`
     name: &'w str,
     /// Of an edit, the bytes that it replaced.
     replaced: Option<Vec<u8>>,
     is_after: bool,
-    /// The name of a function.
-    clone_of: Option<&'w str>,
+    /// The names of a function and of a kernel.
+    clone_of: Option<(&'w str, &'w str)>,
     /// Behind the mark.
     end: usize,
 }
@@ -224,8 +226,11 @@ impl<'w> Opening<'w> {
                 end,
             });
         }
-        if let Some(function) = name.strip_prefix("clone ") {
-            let clone_of = Some(function);
+        if let Some(names) = name.strip_prefix("clone ") {
+            let clone_of = names.split_once(' ');
+            if clone_of.is_none_or(|(_, kernel)| kernel.contains(' ')) {
+                return Err("a clone is of a function and for a kernel, by their names");
+            }
             return Ok(Opening { name: "clone", replaced: None, is_after: false, clone_of, end });
         }
         let (name, is_after) = name.strip_suffix(" after").map_or((name, false), |name| (name, true));
@@ -319,14 +324,19 @@ mod tests {
     #[test]
     fn clones_are_no_part_of_the_text_around() {
         let mut report = Report::default();
-        let woven = "a /*nt:clone f{*/ f/*nt:0{*/x/*}nt:0*/g /*}nt:clone*/b";
+        let woven = "a /*nt:clone f k{*/ f/*nt:0{*/x/*}nt:0*/g /*}nt:clone*/b";
         let (undone, clones) = undo("a b", woven, &mut report).expect("is undone");
         assert!(undone.inserted.is_empty());
         let [clone] = clones.as_slice() else { panic!("{clones:?}") };
-        assert_eq!((clone.of, clone.inner.of(woven), clone.at), ("f", "f/*nt:0{*/x/*}nt:0*/g", 2));
+        assert_eq!((clone.of, clone.kernel), ("f", "k"));
+        assert_eq!((clone.inner.of(woven), clone.at), ("f/*nt:0{*/x/*}nt:0*/g", 2));
         let inner = compare("a fg b", Span::new(2, 4), woven, clone.inner, None).expect("is undone");
         assert_eq!((inner[0].inner.of(woven), inner[0].old), ("x", Span::at(3)));
-        check("a", "a/*nt:clone f{*/x/*}nt:0*/", Err("this mark is never closed"));
+        check("a", "a/*nt:clone f k{*/x/*}nt:0*/", Err("this mark is never closed"));
+        for names in ["f", "f k g"] {
+            let text = format!("a/*nt:clone {names}{{*/x/*}}nt:clone*/");
+            check("a", &text, Err("a clone is of a function and for a kernel, by their names"));
+        }
     }
 
     #[test]

@@ -249,16 +249,16 @@ fn much_of_clones() {
         let function = format!(".func f{n} {{ ret; }}\n");
         let name = hex(&format!("f{n}"));
         let edits = format!(
-            "/*nt:edit {name}{{*/f{n}__nt/*}}nt:edit*//*nt:edit {{*/({})/*}}nt:edit*/",
+            "/*nt:edit {name}{{*/f{n}__nt__k/*}}nt:edit*//*nt:edit {{*/({})/*}}nt:edit*/",
             context(claim)
         );
         original += &function;
         woven += &function;
-        woven += &format!("/*nt:clone f{n}{{*/.func {edits} {{ ret; }}/*}}nt:clone*/");
+        woven += &format!("/*nt:clone f{n} k{{*/.func {edits} {{ ret; }}/*}}nt:clone*/");
         calls.0 += &format!("call f{n}; ");
         calls.1 += &format!(
             "/*nt:{n}{{*/.param .align 8 .b8 nt_arg{n}[8]; {{ .reg .b64 %nt_a; ld.param.u64 %nt_a, [nt_ctx]; \
-             st.param.b64 [nt_arg{n}], %nt_a; }}/*}}nt:{n}*/call /*nt:edit {name}{{*/f{n}__nt/*}}nt:edit*//*nt:edit {{*/, \
+             st.param.b64 [nt_arg{n}], %nt_a; }}/*}}nt:{n}*/call /*nt:edit {name}{{*/f{n}__nt__k/*}}nt:edit*//*nt:edit {{*/, \
              (nt_arg{n})/*}}nt:edit*/; "
         );
     }
@@ -267,17 +267,17 @@ fn much_of_clones() {
     assert!(answer(&original, &woven));
     assert!(!answer(&original, &woven.replacen("f77__nt", "f78__nt", 1)));
     // One function, as often as there are clones of it.
-    let clones: String = (0..many).map(|_| "/*nt:clone f1{*/.func f1 { ret; }/*}nt:clone*/").collect();
+    let clones: String = (0..many).map(|_| "/*nt:clone f1 k{*/.func f1 { ret; }/*}nt:clone*/").collect();
     assert!(!answer(&original, &format!("{woven}{clones}")));
     // One clone with all of the text's marks in it, never closed.
-    assert!(!answer(&original, &format!("/*nt:clone f1{{*/{woven}")));
+    assert!(!answer(&original, &format!("/*nt:clone f1 k{{*/{woven}")));
 }
 
 /// Any change to any text: no panic, and the same answer twice.
 #[test]
 fn random_changes_get_an_answer() {
     const WORDS: [&str; 28] = [
-        "/*nt:clone step{*/",
+        "/*nt:clone step calls{*/",
         "/*}nt:clone*/",
         "/*nt:7 after{*/",
         ".param .align 8 .b8 nt_arg[8];",

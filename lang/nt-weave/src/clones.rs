@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! .func (.param .b32 r) f(.param .b32 a) { … }
-//! /*nt:clone f{*/.func (.param .b32 r) f__nt(.param .b32 a, .param .align 8 .b8 nt_ctx[24]) { … }/*}nt:clone*/
+//! /*nt:clone f k{*/.func (.param .b32 r) f__nt__k(.param .b32 a, .param .align 8 .b8 nt_ctx[24]) { … }/*}nt:clone*/
 //! …
 //!     /*nt:9{*/.param .align 8 .b8 nt_arg9[24]; { …; st.param.b64 [nt_arg9], %nt_d0; … }/*}nt:9*/
-//!     call (retval0), f__nt, (param0, nt_arg9);
+//!     call (retval0), f__nt__k, (param0, nt_arg9);
 //! ```
 //!
 //! The function itself stays as it is, for those who call it through a pointer: with one parameter more it would be called
-//! with too few, and ptxas says nothing. Every declaration has a clone. The marks are left out above.
+//! with too few, and ptxas says nothing. A clone is of one kernel, whose cells and states it knows: a function that several
+//! kernels call has one for each. Every declaration has its clones.
 
 use crate::Refused;
 use crate::callees::{Calls, Cloned, Needs};
@@ -22,7 +23,7 @@ use nt_diag::{Diagnostic, Span};
 use nt_ir::program::{Program, StateId};
 use nt_ptx::syntax::{Instruction, Kind, Module};
 use nt_ptx::{Edits, TokenKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// A state that a function is given.
@@ -42,11 +43,22 @@ pub(crate) struct Targets<'a> {
     pub(crate) contexts: &'a BTreeMap<usize, Context>,
     pub(crate) program: &'a Program,
     pub(crate) prefix: &'a str,
+    /// The name of the kernel that they are for.
+    pub(crate) kernel: &'a str,
 }
 
-/// What a clone of a function is called.
-pub(crate) fn name(function: &str, prefix: &str) -> String {
-    format!("{function}__{}", prefix.trim_end_matches('_'))
+/// What the clone of a function for a kernel is called.
+pub(crate) fn name(function: &str, prefix: &str, kernel: &str) -> String {
+    format!("{function}__{}__{kernel}", prefix.trim_end_matches('_'))
+}
+
+/// The names of all of them.
+pub(crate) fn names(module: &Module<'_>, targets: &Targets<'_>) -> impl Iterator<Item = String> {
+    targets
+        .cloned
+        .list
+        .iter()
+        .map(|needs| name(&choose::name(module, needs.function), targets.prefix, targets.kernel))
 }
 
 /// Redirects the calls in a function; spans are numbered from `next` on, which is given back.
@@ -73,7 +85,10 @@ pub(crate) fn redirect(
         let argument = format!("{prefix}arg{number}");
         let span = give(targets, own, context, &argument);
         edits.insert(place, format!("/*nt:{number}{{*/{span}/*}}nt:{number}*/"));
-        edits.replace(callee, replacement(module.at(callee), &name(module.at(callee), prefix)));
+        edits.replace(
+            callee,
+            replacement(module.at(callee), &name(module.at(callee), prefix, targets.kernel)),
+        );
         let new = match list {
             None => format!(", ({argument})"),
             Some(true) => argument,
@@ -141,7 +156,7 @@ fn parts(module: &Module<'_>, instruction: &Instruction) -> Option<(Span, u32, O
     }
 }
 
-/// Can the functions be cloned for this kernel? `taken` are those that are, with their kernels.
+/// Can the functions be cloned for this kernel? `taken` are the names of the clones that there are.
 pub(crate) fn check(
     module: &Module<'_>,
     program: &Program,
@@ -149,7 +164,7 @@ pub(crate) fn check(
     calls: &Calls,
     kernel: usize,
     prefix: &str,
-    taken: &BTreeMap<usize, usize>,
+    taken: &BTreeSet<String>,
 ) -> Result<(), Refused> {
     let refusal = |slug: &'static str, at: Span, label: String| {
         let message = format!("kernel `{}` cannot be probed", choose::name(module, kernel));
@@ -158,20 +173,9 @@ pub(crate) fn check(
     for needs in &cloned.list {
         let at = module.functions.get(needs.function).map_or(Span::at(0), |function| function.name);
         let function = module.at(at);
-        if let Some(&other) = taken.get(&needs.function) {
-            let other = choose::name(module, other);
-            let what =
-                format!("`{function}` is probed for kernel `{other}` already, whose records are others");
-            return Err(Box::new(
-                refusal("shared-function", at, what)
-                    .help("weave one of the kernels alone, with `-k`; nt-run gives each a module of its own"),
-            ));
-        }
-        if !is_free(module, function, prefix) {
-            let what = format!(
-                "its clone would be called `{}`, as something of the module is",
-                name(function, prefix)
-            );
+        let clone = name(function, prefix, &choose::name(module, kernel));
+        if taken.contains(&clone) || !is_free(module, &clone) {
+            let what = format!("its clone would be called `{clone}`, as something of the module is");
             return Err(Box::new(refusal("name-taken", at, what)));
         }
         for state in &needs.states {
@@ -182,6 +186,15 @@ pub(crate) fn check(
             let what = format!("the state `{}` is a bool, which is not given to functions yet", state.name);
             return Err(Box::new(refusal("not-yet", at, what)));
         }
+        if let Some(at) = lasting(module, needs.function) {
+            let what = format!(
+                "`{function}` has a variable of its own that outlives it, and a clone would have another"
+            );
+            return Err(Box::new(
+                refusal("static-in-function", at, what)
+                    .help("declare the variable at module level, outside of the function"),
+            ));
+        }
         if let Some(at) = unclear(module, cloned, calls, needs.function) {
             return Err(Box::new(refusal("unclear-place", at, "this call cannot be read".to_owned())));
         }
@@ -190,6 +203,16 @@ pub(crate) fn check(
         Some(at) => Err(Box::new(refusal("unclear-place", at, "this call cannot be read".to_owned()))),
         None => Ok(()),
     }
+}
+
+/// A variable that a function declares and that lives on when it returns, or that other lanes see.
+fn lasting(module: &Module<'_>, function: usize) -> Option<Span> {
+    let declared = module.functions.get(function)?;
+    let mut spaces = module.body(declared).iter().filter_map(|statement| match statement.kind {
+        Kind::Declaration(space) => Some((module.at(space), statement.span)),
+        _ => None,
+    });
+    spaces.find(|(space, _)| matches!(*space, ".global" | ".shared" | ".const")).map(|(_, at)| at)
 }
 
 /// A call of a clone that cannot be redirected.
@@ -234,14 +257,14 @@ pub(crate) fn contexts(plan: &Plan<'_>, program: &Program, cloned: &Cloned) -> B
 pub(crate) fn edit(
     module: &Module<'_>,
     names: &Names<'_>,
-    needs: &Needs,
-    context: &Context,
-    prefix: &str,
+    (needs, context): (&Needs, &Context),
+    targets: &Targets<'_>,
     inside: &Edits,
     edits: &mut Edits,
 ) -> Result<(), nt_ptx::EditError> {
     let Some(definition) = module.functions.get(needs.function) else { return Ok(()) };
     let of = module.at(definition.name);
+    let clone = name(of, targets.prefix, targets.kernel);
     for &index in names.all(of) {
         let Some(function) = module.functions.get(index).filter(|function| !function.is_entry) else {
             continue;
@@ -251,7 +274,7 @@ pub(crate) fn edit(
         if let Some(linkage) = function.linkage {
             own.replace(linkage, replacement(module.at(linkage), ""));
         }
-        own.replace(function.name, replacement(of, &name(of, prefix)));
+        own.replace(function.name, replacement(of, &clone));
         crate::context::parameter(function, context, &mut own);
         if index == needs.function {
             own.extend(inside.clone());
@@ -259,7 +282,10 @@ pub(crate) fn edit(
         let text = own.apply(module.text)?;
         let tail = module.text.len() - function.span.range().end;
         let text = text.get(function.span.range().start..text.len() - tail).unwrap_or("");
-        edits.insert(function.span.end, format!("/*nt:clone {of}{{*/\n{text}/*}}nt:clone*/"));
+        edits.insert(
+            function.span.end,
+            format!("/*nt:clone {of} {}{{*/\n{text}/*}}nt:clone*/", targets.kernel),
+        );
     }
     Ok(())
 }
@@ -317,8 +343,7 @@ pub(crate) fn pin(
 }
 
 /// Is nothing of the module called so?
-fn is_free(module: &Module<'_>, function: &str, prefix: &str) -> bool {
-    let name = name(function, prefix);
+fn is_free(module: &Module<'_>, name: &str) -> bool {
     // Most texts answer without being read token by token.
-    !module.text.contains(&name) || !nt_ptx::identifiers_with_prefix(module, &name).contains(&name.as_str())
+    !module.text.contains(name) || !nt_ptx::identifiers_with_prefix(module, name).contains(&name)
 }

@@ -44,7 +44,7 @@ use nt_ir::program::{Field, Limit, Unit};
 use nt_ptx::syntax::Module;
 use nt_ptx::version::Pair;
 use nt_ptx::{Edits, ModuleInfo};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 pub use choose::unwoven;
 pub use codes::{Code, Form};
@@ -179,8 +179,8 @@ pub fn weave_with(
     let mut edits = Edits::new();
     let mut needs = plan::Needs::default();
     let mut next_span = 0;
-    // The functions that are cloned, and for which kernel.
-    let mut clone_of: BTreeMap<usize, usize> = BTreeMap::new();
+    // The names of the clones.
+    let mut clone_names: BTreeSet<String> = BTreeSet::new();
 
     // What no kernel of this module can get around: a text that is woven already, 32-bit addresses.
     let may = choose::module(module).and_then(|()| choose::program(&probe.program));
@@ -222,7 +222,7 @@ pub fn weave_with(
             let of_program = &probe.program;
             let cloned =
                 callees::Cloned::of(module, info, of_program, &calls, function, &states, &mut sites)?;
-            clones::check(module, of_program, &cloned, &calls, function, &prefix, &clone_of)?;
+            clones::check(module, of_program, &cloned, &calls, function, &prefix, &clone_names)?;
             choose::surroundings(module, function, &sites, &pins)?;
             let constants = pins::constants(module, info, function, options)?;
             pins.check_room(&constants, closer.at)?;
@@ -238,6 +238,7 @@ pub fn weave_with(
                 contexts: &contexts,
                 program: of_program,
                 prefix: &prefix,
+                kernel: &name,
             };
             let mut inside = Vec::new();
             for of in &cloned.list {
@@ -248,7 +249,8 @@ pub fn weave_with(
                 let mut edits = spans.edits;
                 next = clones::redirect(module, &targets, &calls, of.function, context, next, &mut edits);
                 next = clones::pin(module, &pins, &prefix, of.function, next, &mut edits);
-                clones::edit(module, &names, of, context, &prefix, &edits, &mut own).map_err(edit_error)?;
+                clones::edit(module, &names, (of, context), &targets, &edits, &mut own)
+                    .map_err(edit_error)?;
                 plan.relied.set(plan.relied.get().union(clone.relied.get()));
                 inside.extend(sites::describe(module, clone.sites.iter().map(|s| &s.found), &spans.numbers));
             }
@@ -258,7 +260,7 @@ pub fn weave_with(
             own.extend(spans.edits);
             next = clones::redirect(module, &targets, &calls, function, &plan.context, next, &mut own);
             next_span = next;
-            clone_of.extend(cloned.functions(function));
+            clone_names.extend(clones::names(module, &targets));
             edits.extend(own);
             needs.add(&plan.needs);
             let mut sites = sites::describe(module, plan.sites.iter().map(|s| &s.found), &spans.numbers);

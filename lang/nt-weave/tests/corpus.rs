@@ -88,12 +88,10 @@ fn assembles(ptxas: &Ptxas, name: &str, ptx: &str, woven: &str) -> bool {
     }
 }
 
-/// `kernel:exit` cannot be promised where callees are not known. What is probed in a function for one kernel cannot be
-/// probed there for another of the module, and states do not come back out of it.
-const PAST_THE_EXIT: &[&str] = &["indirect-call", "unknown-callee", "shared-function", "state-out-of-callee"];
+/// `kernel:exit` cannot be promised where callees are not known, and states do not come back out of functions.
+const PAST_THE_EXIT: &[&str] = &["indirect-call", "unknown-callee", "state-out-of-callee"];
 /// Nor are events saved in functions.
-const IN_CALLEES: &[&str] =
-    &["indirect-call", "unknown-callee", "shared-function", "state-out-of-callee", "site-in-callee"];
+const IN_CALLEES: &[&str] = &["indirect-call", "unknown-callee", "state-out-of-callee", "site-in-callee"];
 
 /// The two compilers that most programs come from; the others' texts are for those tests that ask for sites.
 fn is_first(name: &str) -> bool {

@@ -114,6 +114,63 @@ fn refused(text: &str, point: &str, slug: &str, label: &str) {
     assert_eq!(woven.text, ptx);
 }
 
+/// Kernels, and the functions that their calls reach, by the names of clones.
+#[test]
+fn each_kernel_has_clones_of_its_own() {
+    let text = "
+.func odd(.param .b32 a);
+.func even(.param .b32 a) { .reg .b32 %r<2>; ld.param.b32 %r1, [a]; { .param .b32 x; st.param.b32 [x], %r1; call odd, (x); } ret; }
+.entry one() { { .param .b32 x; call even, (x); } ret; }
+.entry two() { .reg .b64 %d<3>; mov.u64 %d1, even; ld.global.u32 %d2, [%d1]; { .param .b32 x; call odd, (x); } ret; }
+.entry three() { { .param .b32 x; call even, (x); } ret; }
+.func odd(.param .b32 a)
+{
+	.reg .b64 %d<3>;
+	mov.u64 %d1, 0;
+	ld.global.u64 %d2, [%d1];
+	{ .param .b32 x; call even, (x); }
+	ret;
+}
+";
+    let ptx = format!("{HEADER}{text}");
+    let (module, mut found) = nt_ptx::parse(&ptx);
+    let info = nt_ptx::resolve(&module, &mut found);
+    let index =
+        |name: &str| module.functions.iter().position(|f| f.is_entry && module.at(f.name) == name).unwrap();
+    let probe = prepare(&counting("thread", "inst:load.global"));
+    let woven = nt_weave::weave(&module, &info, &probe, &[index("one"), index("two")]);
+    assert_eq!(refusals(&ptx, &woven), "");
+    obeys(&ptx, &woven, "t.ptx");
+    let sites: Vec<(&str, usize)> = woven.kernels.iter().map(|k| (k.name.as_str(), k.sites.len())).collect();
+    assert_eq!(sites, [("one", 1), ("two", 2)]);
+    for clone in ["odd__nt__one", "even__nt__one", "odd__nt__two", "even__nt__two"] {
+        assert!(woven.text.contains(clone), "{clone} in {}", woven.text);
+    }
+    // A kernel that is not chosen calls what it called, and pointers lead where they led.
+    assert!(woven.text.contains(text.lines().find(|line| line.contains("entry three")).unwrap()));
+    assert!(!woven.text.contains("__three") && woven.text.contains("mov.u64 %d1, even;"));
+    if let Some(ptxas) = Ptxas::find() {
+        ptxas.assemble(&woven.text).unwrap_or_else(|said| panic!("{said}\n{}", woven.text));
+    }
+}
+
+#[test]
+fn functions_that_cannot_be_cloned() {
+    let kernel = ".entry k() { call f, (); ret; }\n";
+    for space in [".global", ".shared", ".const"] {
+        let text = format!(
+            ".func f() {{ {space} .b32 own; {REGISTERS} ld.global.u32 %r1, [%rd1]; ret; }}\n{kernel}"
+        );
+        let label = "`f` has a variable of its own that outlives it, and a clone would have another";
+        refused(&text, "inst:load", "static-in-function", label);
+    }
+    let taken = format!(
+        ".func f__nt__k() {{ ret; }}\n.func f() {{ {REGISTERS} ld.global.u32 %r1, [%rd1]; ret; }}\n{kernel}"
+    );
+    let label = "its clone would be called `f__nt__k`, as something of the module is";
+    refused(&taken, "inst:load", "name-taken", label);
+}
+
 #[test]
 fn no_count_is_silently_short() {
     let callee = ".func f() { .reg .b32 %r; .reg .b64 %d; mov.u64 %d, 0; ld.global.u32 %r, [%d]; ret; }\n";
@@ -123,7 +180,7 @@ fn no_count_is_silently_short() {
     let woven = weave(&ptx, &prepare(&counting("thread", "inst:load")));
     assert_eq!(refusals(&ptx, &woven), "");
     obeys(&ptx, &woven, "t.ptx");
-    assert!(woven.text.contains("/*nt:clone f{*/") && woven.text.contains("call /*nt:edit 66{*/f__nt"));
+    assert!(woven.text.contains("/*nt:clone f k{*/") && woven.text.contains("call /*nt:edit 66{*/f__nt__k/"));
     // Of which there are none, nothing is missed.
     let ptx = format!("{HEADER}{text}");
     let woven = weave(&ptx, &prepare(&counting("thread", "inst:store")));

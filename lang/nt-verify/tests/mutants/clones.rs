@@ -7,9 +7,14 @@ fn has_clones(pair: &Pair) -> bool {
     pair.woven.contains("/*nt:clone")
 }
 
+/// Is it the text of one kernel's clones?
+fn is_of_one(pair: &Pair) -> bool {
+    pair.woven.contains("/*nt:clone leaf calls{*/")
+}
+
 /// One replacement at each place of the spans, or of the edits, for each of the changes.
 fn changes(pair: &Pair, in_edits: bool, changes: &[(&str, &str)]) -> Vec<Pair> {
-    let there = changes.iter().filter(|_| has_clones(pair));
+    let there = changes.iter().filter(|_| is_of_one(pair));
     let mutants = there.flat_map(|(old, new)| {
         let mutants = each_place(pair, in_edits, old, new);
         assert!(!mutants.is_empty(), "nowhere: {old}");
@@ -49,9 +54,12 @@ pub(crate) const CLASSES: &[Class] = &[
                 mutants.push(replaced(pair, mark.start..mark.end, ""));
                 mutants.push(replaced(pair, mark.end..mark.end, &whole));
                 let without = replaced(pair, mark.start..mark.end, "");
-                let body = without.woven.find("setp.lt.u32 %p1").unwrap();
+                let body = without.woven.find("setp.").unwrap();
                 mutants.push(replaced(&without, body..body, &whole));
                 mutants.push(replaced(pair, mark.start..mark.start + "/*nt:clone ".len(), "/*nt:clone x"));
+                let mut named = pair.clone();
+                named.woven.insert(mark.inner.start - "{*/".len(), 'x');
+                mutants.push(named);
             }
             mutants
         },
@@ -107,6 +115,7 @@ pub(crate) const CLASSES: &[Class] = &[
                     ("step__nt", "step"),
                     ("leaf__nt", "step__nt"),
                     ("leaf__nt", "leaf_nt"),
+                    ("__calls", "__call"),
                 ],
             );
             // One of the two edits of a call, or of a clone's head, is taken back.
@@ -119,6 +128,33 @@ pub(crate) const CLASSES: &[Class] = &[
                     let whole = take_away(&pair.woven[mark.start..mark.end]);
                     mutants.push(replaced(pair, mark.start..mark.end, &whole));
                 }
+            }
+            mutants
+        },
+    },
+    Class {
+        name: "a clone is called that is for another kernel",
+        rules: &[Rule::V15],
+        mutate: |pair| {
+            if !pair.woven.contains("/*nt:clone down two{*/") {
+                return Vec::new();
+            }
+            // The clones are alike, so that nothing but the kernel tells them apart.
+            let alike = pair.woven.replace("stride.@=16", "stride.@=8").replace("%nt_a, 16,", "%nt_a, 8,");
+            let pair =
+                Pair { original: pair.original.clone(), woven: alike.replace("[%nt_b+8], 1", "[%nt_b], 1") };
+            let mut mutants = each_place(&pair, true, "__one", "__two");
+            mutants.extend(each_place(&pair, true, "__two", "__one"));
+            mutants.extend(each_place(&pair, true, "__two", "__three"));
+            for (here, there) in [("one", "two"), ("two", "one"), ("one", "three")] {
+                let (old, new) =
+                    (format!("/*nt:clone down {here}{{*/"), format!("/*nt:clone down {there}{{*/"));
+                assert_eq!(pair.woven.matches(&old).count(), 2);
+                mutants.push(Pair { original: pair.original.clone(), woven: pair.woven.replace(&old, &new) });
+                mutants.push(Pair {
+                    original: pair.original.clone(),
+                    woven: pair.woven.replacen(&old, &new, 1),
+                });
             }
             mutants
         },
@@ -139,7 +175,7 @@ pub(crate) const CLASSES: &[Class] = &[
                 ("prefix=nt_ state.n@0:8", "prefix=nt1_ state.n@0:8"),
                 ("prefix=nt_ state.n@0:8", "prefix=nt_ state.n@0:8 pin.seen=0"),
             ];
-            let there = claims.iter().filter(|_| has_clones(pair));
+            let there = claims.iter().filter(|_| is_of_one(pair));
             there
                 .map(|(old, new)| {
                     assert!(pair.woven.contains(old), "{old}");

@@ -216,15 +216,17 @@ pub(crate) const CLASSES: &[Class] = &[
         name: "the kernel's symbol is an operand",
         rules: &[Rule::V13],
         mutate: |pair| {
-            let name =
-                ["scale", "spin", "a", "gather", "use", "walk", "k", "chase", "permute", "calls", "same"]
-                    .into_iter()
-                    .find(|name| {
-                        [".entry ", ".visible .entry "].iter().any(|word| {
-                            pair.original.contains(&format!("{word}{name}("))
-                                || pair.original.contains(&format!("{word}{name}\n"))
-                        })
-                    });
+            let name = [
+                "scale", "spin", "a", "gather", "use", "walk", "k", "chase", "permute", "calls", "same",
+                "one",
+            ]
+            .into_iter()
+            .find(|name| {
+                [".entry ", ".visible .entry "].iter().any(|word| {
+                    pair.original.contains(&format!("{word}{name}("))
+                        || pair.original.contains(&format!("{word}{name}\n"))
+                })
+            });
             let more = format!("\n.global .u64 table[1] = {{ {} }};\n", name.unwrap());
             vec![Pair {
                 original: format!("{}{more}", pair.original),
