@@ -220,7 +220,7 @@ impl<'s> Names<'s> {
     }
 
     /// What a kernel reaches by direct calls, itself first.
-    fn reached(&self, info: &ModuleInfo<'s>, kernel: usize) -> Vec<usize> {
+    pub(crate) fn reached(&self, info: &ModuleInfo<'s>, kernel: usize) -> Vec<usize> {
         let mut seen = BTreeSet::from([kernel]);
         let mut reached = vec![kernel];
         let mut next = 0;

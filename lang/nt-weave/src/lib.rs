@@ -33,6 +33,7 @@ mod place;
 mod plan;
 mod prune;
 mod sites;
+mod sought;
 mod streams;
 mod tables;
 
@@ -54,6 +55,7 @@ pub use nt_ir::glob_matches;
 pub use pins::{Constant, Pin};
 pub use prune::prune;
 pub use sites::{Guard, Kind, Site, list_sites, list_sites_of};
+pub use sought::{Sought, is_end_of_path};
 pub use tables::UsedTable;
 
 /// Why a kernel cannot be probed.

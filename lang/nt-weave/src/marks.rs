@@ -73,6 +73,11 @@ pub(crate) fn find(
     Ok(found)
 }
 
+/// The names of all marks of a function, in text order.
+pub(crate) fn names<'s>(module: &Module<'s>, function: &Function) -> impl Iterator<Item = &'s str> + use<'s> {
+    marks(module, function).into_iter().map(|mark| mark.name)
+}
+
 /// All marks of a function, in text order.
 fn marks<'s>(module: &Module<'s>, function: &Function) -> Vec<Mark<'s>> {
     let mut marks = Vec::new();

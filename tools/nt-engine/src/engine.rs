@@ -3,9 +3,10 @@
 use crate::assemble::Assembler;
 use crate::cache::Cache;
 use crate::choose::{self, Choice};
-use crate::image::Image;
+use crate::image::{Image, Parsed, Resolved};
 use crate::prepare::{self, Prepared, Refusal, Tools};
 use crate::probe::Probe;
+use crate::unmatched::Seen;
 use nt_ir::launch::Conditions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,6 +19,7 @@ pub struct Engine {
     assembler: Option<Assembler>,
     cache: Cache,
     images: Mutex<Images>,
+    seen: Mutex<Seen>,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +63,7 @@ type Answer = Arc<OnceLock<Result<Arc<Prepared>, Refusal>>>;
 impl Engine {
     /// An engine for a run. `choices` are those of `-k`; without an assembler twins are PTX.
     pub fn new(probe: Probe, choices: Vec<Choice>, assembler: Option<Assembler>, cache: Cache) -> Self {
-        Engine { probe, choices, assembler, cache, images: Mutex::default() }
+        Engine { probe, choices, assembler, cache, images: Mutex::default(), seen: Mutex::default() }
     }
 
     /// The assembler that it uses.
@@ -143,9 +145,41 @@ impl Engine {
         let tools = Tools { probe: &self.probe, assembler: self.assembler.as_ref(), cache: &self.cache };
         let made = answer.get_or_init(|| {
             let module = known.image.module(kernel, device)?;
+            self.look(&module, kernel);
             prepare::run(tools, &module, &known.hash, kernel, (device, holds)).map(Arc::new)
         });
         made.clone()
+    }
+
+    /// Remembers which of the probe's named tracepoints are in a kernel.
+    fn look(&self, parsed: &Parsed, kernel: &str) {
+        let Resolved { module, info } = parsed.resolved();
+        let mut functions = module.functions.iter();
+        let named =
+            |f: &nt_ptx::syntax::Function| f.is_entry && f.body.is_some() && module.at(f.name) == kernel;
+        if let Some(function) = functions.position(named) {
+            lock(&self.seen).look(module, info, function, &self.probe.prepared.program);
+        }
+    }
+
+    /// The tracepoints that name what no kernel so far has, with the nearest of what they have.
+    pub fn unmatched(&self) -> Vec<String> {
+        lock(&self.seen).told(&self.probe.prepared.program, &self.kernels())
+    }
+
+    /// The choices that took no kernel so far, where others did, with the nearest.
+    pub fn not_found(&self, most: usize) -> Vec<(String, Vec<String>)> {
+        let kernels = self.kernels();
+        let names: Vec<&str> = kernels.iter().map(String::as_str).collect();
+        let mut not_found = Vec::new();
+        for choice in &self.choices {
+            let alone = std::slice::from_ref(choice);
+            if choose::choose(alone, names.iter().copied()).is_empty() {
+                let near = choose::nearest(alone, &names, most);
+                not_found.push((choice.to_string(), near.into_iter().map(str::to_owned).collect()));
+            }
+        }
+        not_found
     }
 
     /// The bytes of an image; none where nothing in it is chosen.

@@ -22,9 +22,11 @@ mod prepare;
 mod probe;
 mod state;
 pub mod tracepoints;
+mod unmatched;
 
 pub use engine::{Engine, Inspected};
 pub use nt_cli::choose;
 pub use nt_ir::launch::Conditions;
 pub use prepare::{Bug, Cost, Prepared, Refusal};
 pub use probe::Probe;
+pub use unmatched::{Unmatched, unmatched};

@@ -14,7 +14,7 @@ use crate::compare::Both;
 use crate::image::{Parsed, Resolved};
 use crate::manifest;
 use crate::probe::Probe;
-use crate::state;
+use crate::{state, unmatched};
 use nt_diag::{Diagnostic, Found, Source, Span};
 use nt_ir::launch::Conditions;
 use nt_ptx::ModuleInfo;
@@ -258,7 +258,9 @@ fn weave(
         return Err(Refusal::input(on_a_line(whole.text, &why)));
     }
     let Some(kernel) = woven.kernels.first() else {
-        return Err(Refusal::input("no tracepoint of the probe is in it (0 sites)"));
+        let hint = unmatched::hint(&module, &info, function, &probe.prepared.program);
+        let hint = hint.map_or_else(String::new, |hint| format!(": {hint}"));
+        return Err(Refusal::input(format!("no tracepoint of the probe is in it (0 sites){hint}")));
     };
     let report = nt_verify::check(original, &woven.text);
     if !report.is_accepted() {

@@ -388,3 +388,41 @@ fn an_assembler_that_is_too_old_leaves_it_to_the_driver() {
         Err(refusal) => assert!(refusal.bug.is_none(), "{}", refusal.reason),
     }
 }
+
+/// What a program names and no kernel has is told of all kernels together, what only one has is not.
+#[test]
+fn names_that_are_nowhere_are_told_with_the_nearest() {
+    let program = "kernel:exit, mark:\"half\", line:\"kernels.cu\":21, line:\"kernels.cu\":1, \
+                   kernel:\"vector_ad\":entry { @ = count(); }";
+    let (program, found) = nt_probe::compile(program, "named");
+    assert!(!found.has_errors(), "{found:?}");
+    let choices = ["=vector_add", "=vector_sub"].map(|word| word.parse::<Choice>().unwrap());
+    let probe = Probe::new(program.unwrap(), b"").unwrap();
+    let engine = Engine::new(probe, choices.to_vec(), None, Cache::none());
+    assert_eq!(engine.unmatched(), [""; 0]);
+    let found = engine.inspect(read("nvcc/kernels.lineinfo.sm_90.ptx").as_bytes());
+    engine.prepare(found.image, "vector_add", 90, Conditions::NONE).unwrap();
+    // `bench/kernels.cu`: vector_add stands in lines 19 to 22.
+    let nothing = "matches nothing that was launched";
+    assert_eq!(
+        engine.unmatched(),
+        [
+            format!("`mark:\"half\"` {nothing}: there are no marks: `.pragma \"nt.mark NAME\";` sets one"),
+            format!("`line:\"kernels.cu\":1` {nothing}: the nearest line of `kernels.cu` with code is 19"),
+            format!("`kernel:\"vector_ad\":entry` {nothing}: the nearest is `vector_add`"),
+        ]
+    );
+    assert_eq!(engine.not_found(3), [("=vector_sub".to_owned(), vec!["vector_add".to_owned()])]);
+}
+
+/// A kernel without a site says what there is instead.
+#[test]
+fn a_kernel_without_a_site_names_the_nearest() {
+    let (program, _) = nt_probe::compile("inst:load.local { @ = count(); }", "local");
+    let choices = vec!["=vector_add".parse::<Choice>().unwrap()];
+    let engine = Engine::new(Probe::new(program.unwrap(), b"").unwrap(), choices, None, Cache::none());
+    let why = first(&engine, read("nvcc/kernels.sm_90.ptx").as_bytes(), 90).unwrap_err().reason;
+    let expected = "no tracepoint of the probe is in it (0 sites): of `inst:load.local`, there are \
+                    `inst:load.global`, `inst:load.param`";
+    assert_eq!(why, expected);
+}

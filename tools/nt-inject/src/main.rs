@@ -8,6 +8,7 @@ mod manifest;
 mod reproduce;
 mod run;
 mod time;
+mod unmatched;
 
 fn main() -> std::process::ExitCode {
     nt_cli::main(|args| run::run(&args))

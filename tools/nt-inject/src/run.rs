@@ -2,9 +2,9 @@
 
 use crate::cli::{Args, Stage};
 use crate::time::Clock;
-use crate::{check, emit, list, manifest, reproduce};
+use crate::{check, emit, list, manifest, reproduce, unmatched};
 use anyhow::bail;
-use nt_cli::choose::{choose, nearest};
+use nt_cli::choose::{Choice, choose, nearest};
 use nt_cli::{Outcome, Output, Report, Stdin};
 use nt_diag::{Diagnostic, Found, Severity};
 use nt_ir::launch::Conditions;
@@ -44,6 +44,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         say_nearest(args, &kernels, &report);
         return give_back(args, ptx);
     }
+    say_not_found(args, &kernels, &report);
     let chosen = indices(&module, &chosen);
     if args.list {
         args.output.write(list::run(&module, &info, &chosen).as_bytes())?;
@@ -51,6 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
 
     let Some(probe) = args.probe.load(&mut stdin, &report)? else { return Ok(Outcome::Refused) };
+    let (source_name, source) = (probe.source_name.clone(), probe.source.clone());
     let (probe, compiled) = manifest::prepare(probe, &report)?;
     if args.emit == Some(Stage::Ir) {
         args.output.write(probe.text().as_bytes())?;
@@ -63,14 +65,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let woven = nt_weave::weave_with(&module, &info, &probe.prepared, &chosen, options);
     clock.lap("weave");
     let refused = tell_refused(&input.name, ptx, &woven, &report);
+    let unmatched = nt_engine::unmatched(&module, &info, &chosen, &probe.prepared.program);
+    let all = woven.kernels.is_empty() && !refused;
+    unmatched::tell(&unmatched, &probe.prepared.program, (&source_name, &source), all, &report);
     if woven.kernels.is_empty() {
         if refused {
             return Ok(Outcome::Refused);
         }
-        let near = list::nearest(&module, &info, &chosen, &probe.prepared.program);
-        let near = near.map_or_else(String::new, |near| format!(": {near}"));
         report.warn(format_args!(
-            "nt-inject: 0 sites: no tracepoint of `{}` is in what was chosen{near}",
+            "nt-inject: 0 sites: no tracepoint of `{}` is in what was chosen",
             probe.name()
         ));
         return give_back(args, ptx);
@@ -140,13 +143,25 @@ fn say_nearest(args: &Args, kernels: &[&str], report: &Report) {
     if kernels.is_empty() {
         return report.warn("nt-inject: there is no kernel in it");
     }
-    let near: Vec<String> =
-        nearest(&args.kernels, kernels, 3).iter().map(|name| format!("`{name}`")).collect();
-    let hint = match near.as_slice() {
+    report.warn(format_args!("nt-inject: no kernel matched: {}", near(&args.kernels, kernels)));
+}
+
+/// The choices that took nothing, where others did.
+fn say_not_found(args: &Args, kernels: &[&str], report: &Report) {
+    for choice in &args.kernels {
+        let alone = std::slice::from_ref(choice);
+        if choose(alone, kernels.iter().copied()).is_empty() {
+            report.warn(format_args!("nt-inject: no kernel matched `{choice}`: {}", near(alone, kernels)));
+        }
+    }
+}
+
+fn near(choices: &[Choice], kernels: &[&str]) -> String {
+    let near: Vec<String> = nearest(choices, kernels, 3).iter().map(|name| format!("`{name}`")).collect();
+    match near.as_slice() {
         [] => format!("there are {}, which `-l` lists", kernels.len()),
         near => format!("the nearest are {}", near.join(", ")),
-    };
-    report.warn(format_args!("nt-inject: no kernel matched: {hint}"));
+    }
 }
 
 /// True if any of the chosen kernels is refused.

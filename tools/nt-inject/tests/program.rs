@@ -120,9 +120,12 @@ fn what_matches_nothing_says_what_is_there() {
     let same =
         check(&["-e", "ptx:\"stp.eq.*\" { @ = count(); }"], MODULE, 4, &["nearest opcode is `setp.eq.u32`"]);
     assert_eq!(same, MODULE);
-    let there =
-        "0 sites: no tracepoint of `probe` is in what was chosen: there are inst:exit (3), inst:compare (1)";
-    check(&["-e", "inst:mma { @ = count(); }"], MODULE, 4, &[there]);
+    let told = [
+        "<-e>:1:1: warning: `inst:mma` matches nothing",
+        "help: there are inst:exit (3), inst:compare (1)",
+        "0 sites: no tracepoint of `probe` is in what was chosen",
+    ];
+    check(&["-e", "inst:mma { @ = count(); }"], MODULE, 4, &told);
 }
 
 #[test]

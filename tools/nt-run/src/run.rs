@@ -107,6 +107,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         missing.into_iter().for_each(|note| shared.ledger.note(note));
         text
     };
+    if !shared.ledger.open().selected.is_empty() {
+        for (choice, near) in shared.engine.not_found(3) {
+            let near =
+                if near.is_empty() { String::new() } else { format!("; the nearest: {}", near.join(", ")) };
+            shared.ledger.note(format!("no kernel matches `{choice}`{near}"));
+        }
+        shared.engine.unmatched().into_iter().for_each(|note| shared.ledger.note(note));
+    }
     let entries = shared.ledger.open().clone();
     let choices: Vec<String> = args.kernels.iter().map(ToString::to_string).collect();
     let facts = Facts {

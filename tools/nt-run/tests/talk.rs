@@ -211,8 +211,15 @@ fn the_hooks_part() {
 
 #[test]
 fn images_are_inspected_and_kernels_prepared() {
-    let options = ["-k", "=vector_add", "--wait-ms", "5", "--exit-ms", "9", "--pool", "64M", "--keep"];
+    let mut options =
+        vec!["-k", "=vector_add", "--wait-ms", "5", "--exit-ms", "9", "--pool", "64M", "--keep"];
+    options.extend(["-k", "=vector_ad"]);
     let (place, done) = with_hook("usual", &options);
+    assert!(
+        done.stderr.contains("no kernel matches `=vector_ad`; the nearest: vector_add"),
+        "{}",
+        done.stderr
+    );
     assert!(done.stderr.contains("nothing was probed: no kernel was launched"), "{}", done.stderr);
     assert!(done.stderr.contains("note: a note of the hook"), "{}", done.stderr);
     assert_eq!(done.stderr.matches("a note of the hook").count(), 1);
