@@ -18,17 +18,23 @@
 //! speaks of the very next instruction (`used_bytes_mask`) stays with it. Which instructions a probe means,
 //! `instructions.rs` tells.
 
+mod describe;
+mod source;
+
 use crate::Refused;
 use crate::instructions::{self, Here, Wanted};
 use crate::lines::Runs;
-use crate::operands::{self, Access};
+use crate::operands::Access;
 use crate::{blocks, marks};
 use nt_diag::Span;
 use nt_ptx::ModuleInfo;
 use nt_ptx::opcode::{Class, Facts, Space};
-use nt_ptx::syntax::{Function, ItemKind, Kind as StatementKind, Module};
+use nt_ptx::syntax::{Function, Kind as StatementKind, Module};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+
+pub(crate) use describe::describe;
+pub use describe::{Site, list_sites, list_sites_of};
+pub(crate) use source::{Places, SourceFiles, move_to};
 
 /// Which points of a kernel a probe wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,29 +187,6 @@ pub struct Guard {
     pub negated: bool,
 }
 
-/// What is told of a site.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Site {
-    /// The number of its span, as in the text's `/*nt:N{*/`.
-    pub id: u32,
-    /// What kind of point it is.
-    pub kind: Kind,
-    /// The opcode of the instruction that it is about: `ret`; empty at the entry and at a closing brace.
-    pub opcode: String,
-    /// Line in the input, from 1.
-    pub line: u32,
-    /// Column in the input, from 1, in characters.
-    pub column: u32,
-    /// Source file and line, where `.loc` tells.
-    pub source: Option<(String, u32)>,
-    /// The guard of the instruction at it.
-    pub guard: Option<Guard>,
-    /// The state space that the text names there; of a copy, the destination's.
-    pub space: Option<Space>,
-    /// How many bytes a lane moves there, where the text says it.
-    pub bytes: Option<u32>,
-}
-
 /// The sites of a kernel that the points ask for, in text order.
 ///
 /// # Errors
@@ -329,19 +312,6 @@ impl Found {
     }
 }
 
-/// Moves the positions of a kernel's sites, which is at `place` in the whole that this module was cut from.
-pub(crate) fn move_to(module: &Module<'_>, function: usize, place: Option<(u32, u32)>, found: &mut [Found]) {
-    let (Some((line, column)), Some(kernel)) = (place, module.functions.get(function)) else { return };
-    let (here, here_column) = Places::new(module.text).position(kernel.span.start);
-    for site in found {
-        let (at, at_column) = &mut site.position;
-        if *at == here {
-            *at_column = (*at_column + column).saturating_sub(here_column);
-        }
-        *at = (*at + line).saturating_sub(here);
-    }
-}
-
 /// The place behind a kernel's leading declarations, at which no probe runs yet.
 pub(crate) fn entry(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Option<Found> {
     let (body, known) = (module.functions.get(function)?.body.as_ref()?, info.functions.get(function)?);
@@ -349,33 +319,6 @@ pub(crate) fn entry(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize)
     let place = first.and_then(|first| instructions::place(module, first));
     let (offset, next) = place.unwrap_or((body.span.end.saturating_sub(1), known.first));
     Some(Found::at(Kind::Entry, offset, next))
-}
-
-/// Where kernels begin and end, whatever a program asks for. The numbers count within the kernel.
-pub fn list_sites(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Vec<Site> {
-    list_sites_of(module, info, &[function], false).pop().unwrap_or_default()
-}
-
-/// [`list_sites`] of several kernels, in one walk of the text if they come in its order; all reachable instructions
-/// among them if `instructions` is set.
-pub fn list_sites_of(
-    module: &Module<'_>,
-    info: &ModuleInfo<'_>,
-    functions: &[usize],
-    instructions: bool,
-) -> Vec<Vec<Site>> {
-    let (files, mut places) = (SourceFiles::of(module), Places::new(module.text));
-    let mut wanted = vec![Wanted::Exit];
-    wanted.extend(instructions.then_some(Wanted::Any));
-    let point = Point { entry: true, wanted, exit: true, ..Point::of(0) };
-    let mut list = |&function: &usize| {
-        let points = std::slice::from_ref(&point);
-        // What every instruction matches is never in doubt.
-        let found = find(module, info, points, function, &files, &mut places).unwrap_or_default();
-        let numbers: Vec<(usize, u32)> = (0..).take(found.len()).zip(0..).collect();
-        describe(module, found.iter(), &numbers)
-    };
-    functions.iter().map(&mut list).collect()
 }
 
 /// The `.loc` of a kernel's first instruction.
@@ -389,122 +332,4 @@ fn first_loc(module: &Module<'_>, entry: &Function) -> Option<Span> {
         }
     }
     loc
-}
-
-/// What is told of those sites that have a span, given as index and number.
-pub(crate) fn describe<'f>(
-    module: &Module<'_>,
-    found: impl Iterator<Item = &'f Found>,
-    numbers: &[(usize, u32)],
-) -> Vec<Site> {
-    let found: Vec<&Found> = found.collect();
-    let describe = |&(index, id): &(usize, u32)| {
-        let site = found.get(index)?;
-        let is_of_next = matches!(site.kind, Kind::Block { .. } | Kind::Mark);
-        let statement = site.statement.filter(|_| !is_of_next);
-        let opcode = match statement.and_then(|at| module.statements.get(at as usize)).map(|s| s.kind) {
-            Some(StatementKind::Instruction(instruction)) => module.at(instruction.opcode).to_owned(),
-            _ => String::new(),
-        };
-        let (line, column) = site.position;
-        Some(Site {
-            id,
-            kind: site.kind,
-            opcode,
-            line,
-            column,
-            source: site.source.clone(),
-            guard: site.guard.clone(),
-            space: site.facts.as_ref().and_then(|facts| facts.space),
-            bytes: site.facts.as_ref().and_then(|facts| operands::known_bytes(facts, &site.access)),
-        })
-    };
-    numbers.iter().filter_map(describe).collect()
-}
-
-/// Lines and columns of rising offsets, found in one walk: a module of megabytes may be one line.
-pub(crate) struct Places<'t> {
-    text: &'t str,
-    offset: usize,
-    line: u32,
-    column: u32,
-}
-
-impl<'t> Places<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
-        Places { text, offset: 0, line: 1, column: 1 }
-    }
-
-    /// Line and column of a byte, from 1. A lone `\r` ends a line too. An offset before the last one starts anew.
-    pub(crate) fn position(&mut self, offset: u32) -> (u32, u32) {
-        let bytes = self.text.as_bytes();
-        let offset = (offset as usize).min(bytes.len());
-        if offset < self.offset {
-            *self = Places::new(self.text);
-        }
-        for (at, &byte) in bytes.iter().enumerate().take(offset).skip(self.offset) {
-            if byte == b'\n' || (byte == b'\r' && bytes.get(at + 1) != Some(&b'\n')) {
-                (self.line, self.column) = (self.line + 1, 1);
-            } else if byte & 0xc0 != 0x80 {
-                // Bytes 10xxxxxx go on with a character that has been counted.
-                self.column += 1;
-            }
-        }
-        self.offset = offset;
-        (self.line, self.column)
-    }
-}
-
-/// The `.file` table of a module.
-pub(crate) struct SourceFiles<'s> {
-    names: BTreeMap<u32, &'s str>,
-}
-
-impl<'s> SourceFiles<'s> {
-    pub(crate) fn of(module: &Module<'s>) -> Self {
-        let items = module.items.iter().filter(|item| item.kind == ItemKind::File).map(|item| item.span);
-        // Legal inside bodies too.
-        let statements =
-            module.statements.iter().filter(|s| s.kind == StatementKind::Directive).map(|s| s.span);
-        SourceFiles { names: items.chain(statements).filter_map(|span| file(module.at(span))).collect() }
-    }
-
-    /// File and line of `.loc 1 12 0`.
-    fn place(&self, loc: &str) -> Option<(String, u32)> {
-        let mut words = loc.strip_prefix(".loc")?.split_ascii_whitespace();
-        let file = words.next()?.parse().ok()?;
-        let line = words.next()?.parse().ok()?;
-        Some(((*self.names.get(&file)?).to_owned(), line))
-    }
-}
-
-/// `.file 1 "kernels.cu", 1700000000, 4711`
-fn file(text: &str) -> Option<(u32, &str)> {
-    let rest = text.strip_prefix(".file")?;
-    let (number, rest) = rest.split_once('"')?;
-    let (name, _) = rest.split_once('"')?;
-    Some((number.trim().parse().ok()?, name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_are_those_of_a_source() {
-        let text = "a\r\nbü\rc\nd";
-        let source = nt_diag::Source::new("x", text);
-        let mut places = Places::new(text);
-        for offset in [0, 1, 3, 4, 6, 7, 9, 10, 2] {
-            let expected = source.position(offset);
-            assert_eq!(places.position(offset), (expected.line, expected.column), "at {offset}");
-        }
-    }
-
-    #[test]
-    fn a_file_line() {
-        assert_eq!(file(".file\t12 \"/src/k.cu\""), Some((12, "/src/k.cu")));
-        assert_eq!(file(".file 1 \"a b.cu\", 17, 4"), Some((1, "a b.cu")));
-        assert_eq!(file(".file"), None);
-    }
 }
