@@ -44,6 +44,17 @@
 //! instruction overwrites, a span before it saves in registers of any type, declared outside of its braces, which the
 //! spans after that same instruction may read; so also the guard, if the instruction writes that (`%nt_g7` is then the
 //! guard). Names of such registers occur once in a function.
+//!
+//! # Spans for all lanes that get to an instruction
+//!
+//! ```text
+//! /*nt:9 reach{*/{ … selp.u32 %nt_r, 1, 0, %p1; add.u32 %nt_n, %nt_n, %nt_r; … }/*}nt:9*/
+//! @%p1 ld.global.u32 %r1, [%rd4+8];
+//! ```
+//!
+//! A span whose mark says `reach` stands before an instruction with a guard, and its effects need not stand under that
+//! guard: the kernel reads nothing of them. What it reads of the program is as before any instruction: what that reads,
+//! where the kernel assigns it under guards alone and what a store overwrites under its guard.
 
 mod call;
 mod claim;
@@ -76,6 +87,7 @@ use place::{Places, Shadows};
 use program::{Program, Writes};
 use std::cell::OnceCell;
 use std::collections::HashSet;
+use undo::Stands;
 
 /// Holds `woven` against `original`: every violation of V1 to V16 that is found.
 ///
@@ -194,13 +206,18 @@ impl<'w> Spans<'_, '_, 'w> {
         let mut current: Option<Current<'_, '_>> = None;
         let mut held = Held::default();
         for span in inserted.iter().filter(|inserted| !inserted.is_edit) {
-            let place = match places.find(span.old.start, span.is_after) {
+            let is_reach = span.stands == Stands::Reach;
+            let place = match places.find(span.old.start, span.stands == Stands::After) {
                 Ok(place) => place,
                 Err(message) => {
                     report.add(Rule::V2, span.whole, message);
                     continue;
                 }
             };
+            if is_reach && place.guard.is_none() {
+                let message = "a span for all lanes, where no instruction with a guard follows";
+                report.add(Rule::V12, span.whole, message);
+            }
             let Some(claim) = context(place.function) else {
                 report.add(Rule::V2, span.whole, "a span in a function that was not given the context");
                 continue;
@@ -238,7 +255,7 @@ impl<'w> Spans<'_, '_, 'w> {
                 has_after: !place.is_after
                     && place.instruction.is_some_and(|index| followed.contains(&index)),
                 saved: if place.is_after { &saved.1 } else { &[] },
-                is_branch: place.is_branch,
+                for_all: place.is_branch || is_reach,
                 shadows: &|name| shadows.hides(name, at),
                 program: &|name| program.source(&place, writes, name),
                 overwrites: &|store| program.store(&place).as_ref() == Some(store),
@@ -267,7 +284,7 @@ impl<'w> Spans<'_, '_, 'w> {
     /// The instructions that spans follow.
     fn followed(&self, inserted: &[undo::Inserted]) -> HashSet<u32> {
         let mut places = Places::new(self.program.module, self.bodies);
-        let after = inserted.iter().filter(|inserted| inserted.is_after);
+        let after = inserted.iter().filter(|inserted| inserted.stands == Stands::After);
         after.filter_map(|span| places.find(span.old.start, true).ok()?.instruction).collect()
     }
 }

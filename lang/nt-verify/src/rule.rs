@@ -220,7 +220,8 @@ impl Rule {
                  instruction, and that span assigns it on every path. In a span before an instruction with a guard, stores, \
                  additions and writes of state stand under that guard: behind `@!%p1 bra $nt_L; … $nt_L:` before `@%p1 ret;`, \
                  or predicated with it or with a predicate that implies it. At a branch the lanes are there whichever way they \
-                 go: before `@%p1 bra` no guard is asked for. That is no hole: effects reach maps and state alone, of which the \
+                 go: before `@%p1 bra` no guard is asked for; nor where a span is marked `reach`, which stands before an instruction \
+                 with a guard and is for all lanes that get there. That is no hole: effects reach maps and state alone, of which the \
                  kernel reads nothing, and what is read there stays asked about (V10). Nor is a guard asked for before a \
                  `bra` of a span, which has no effect: it goes forward in its own span (V5), behind its label holds only what \
                  holds on every way there, so that no effect comes out from under its guard, and all lanes come to the \

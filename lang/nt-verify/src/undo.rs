@@ -35,8 +35,20 @@ pub(crate) struct Inserted {
     pub(crate) old: Span,
     /// An edit? Else a span.
     pub(crate) is_edit: bool,
-    /// Does the span follow the instruction that it belongs to?
-    pub(crate) is_after: bool,
+    /// How the span stands to its instruction.
+    pub(crate) stands: Stands,
+}
+
+/// How a span stands to the instruction that it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Stands {
+    /// Before it, and under its guard.
+    #[default]
+    Before,
+    /// Before it, for all lanes that get there.
+    Reach,
+    /// Behind it, and under its guard.
+    After,
 }
 
 impl Undone {
@@ -185,7 +197,7 @@ pub(crate) fn compare<'w>(
             inner: Span::from(opened.end..close_at),
             old: Span::from(old_at..old_at + replaced.len()),
             is_edit,
-            is_after: opened.is_after,
+            stands: opened.stands,
         });
         old_at += replaced.len();
     }
@@ -195,13 +207,13 @@ pub(crate) fn compare<'w>(
     Ok(inserted)
 }
 
-/// `/*nt:12{*/`, `/*nt:12 after{*/`, `/*nt:edit 382e30{*/` or `/*nt:clone f k{*/`
+/// `/*nt:12{*/`, `/*nt:12 reach{*/`, `/*nt:12 after{*/`, `/*nt:edit 382e30{*/` or `/*nt:clone f k{*/`
 struct Opening<'w> {
     /// `12`, `edit` or `clone`
     name: &'w str,
     /// Of an edit, the bytes that it replaced.
     replaced: Option<Vec<u8>>,
-    is_after: bool,
+    stands: Stands,
     /// The names of a function and of a kernel.
     clone_of: Option<(&'w str, &'w str)>,
     /// Behind the mark.
@@ -221,7 +233,7 @@ impl<'w> Opening<'w> {
             return Ok(Opening {
                 name: "edit",
                 replaced: Some(replaced),
-                is_after: false,
+                stands: Stands::Before,
                 clone_of: None,
                 end,
             });
@@ -231,16 +243,23 @@ impl<'w> Opening<'w> {
             if clone_of.is_none_or(|(_, kernel)| kernel.contains(' ')) {
                 return Err("a clone is of a function and for a kernel, by their names");
             }
-            return Ok(Opening { name: "clone", replaced: None, is_after: false, clone_of, end });
+            return Ok(Opening { name: "clone", replaced: None, stands: Stands::Before, clone_of, end });
         }
-        let (name, is_after) = name.strip_suffix(" after").map_or((name, false), |name| (name, true));
+        let (name, stands) = match name.split_once(' ') {
+            None => (name, Stands::Before),
+            Some((name, "reach")) => (name, Stands::Reach),
+            Some((name, "after")) => (name, Stands::After),
+            Some(_) => return Err(NO_NUMBER),
+        };
         let plain = name.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() && name.len() <= 9;
         if !plain || (name.starts_with('0') && name != "0") {
-            return Err("the number of a span is no number");
+            return Err(NO_NUMBER);
         }
-        Ok(Opening { name, replaced: None, is_after, clone_of: None, end })
+        Ok(Opening { name, replaced: None, stands, clone_of: None, end })
     }
 }
+
+const NO_NUMBER: &str = "the number of a span is no number";
 
 /// `382e30` → `8.0`; lower case only, so that there is one way to write it.
 fn unhex(text: &str) -> Option<Vec<u8>> {
@@ -286,6 +305,7 @@ mod tests {
         check("a*/b", "a/*nt:edit 2a2f{*/x/*}nt:edit*/b", Ok(&[("x", 1)]));
         check("", "/*nt:7{*/x/*}nt:7*/", Ok(&[("x", 0)]));
         check("ab", "a/*nt:7 after{*/x/*}nt:7*/b", Ok(&[("x", 1)]));
+        check("ab", "a/*nt:7 reach{*/x/*}nt:7*/b", Ok(&[("x", 1)]));
     }
 
     #[test]
@@ -306,6 +326,7 @@ mod tests {
         check("ab", "a/*nt:00{*/x/*}nt:00*/b", Err("the number of a span is no number"));
         check("ab", "a/*nt:{*/x/*}nt:*/b", Err("the number of a span is no number"));
         check("ab", "a/*nt:7 behind{*/x/*}nt:7*/b", Err("the number of a span is no number"));
+        check("ab", "a/*nt:7 reach after{*/x/*}nt:7*/b", Err("the number of a span is no number"));
         check("ab", "a/*nt:7 after{*/x/*}nt:7 after*/b", Err("expected `/*}nt:7*/` here"));
         check(
             "ab",

@@ -9,10 +9,8 @@
 //!     @%p1 bra $L__BB0_2;
 //! ```
 //!
-//! Lanes that come to a block execute its instructions together, so a site may stand behind its first ones. It does
-//! where these have guards: effects before a guarded instruction are held to that guard by the verifier.
+//! All lanes that come to a block are meant, whatever the guard of its first instruction.
 
-use crate::Refused;
 use crate::instructions::{Matcher, place};
 use crate::sites::{Blocks, Found, Kind, Point, of_kernel};
 use nt_ptx::syntax::{Kind as StatementKind, Module};
@@ -23,13 +21,13 @@ pub(crate) fn find(
     points: &[Point<'_>],
     function: usize,
     matcher: &Matcher<'_, '_>,
-) -> Result<Vec<Found>, Refused> {
+) -> Vec<Found> {
     let mut found = Vec::new();
     if points.iter().all(|point| point.blocks.is_none()) {
-        return Ok(found);
+        return found;
     }
     let Some(body) = module.functions.get(function).and_then(|function| function.body.as_ref()) else {
-        return Ok(found);
+        return found;
     };
     let flow = matcher.flow();
     let mut looped = vec![false; flow.blocks.len()];
@@ -50,7 +48,13 @@ pub(crate) fn find(
         }
         let kind = Kind::Block { looped: points.iter().all(|point| point.blocks != Some(Blocks::All)) };
         let range = block.statements.clone();
-        let (statement, offset, next) = match free(module, range.clone(), matcher)? {
+        let first = first(module, range.clone());
+        let begins = module.statements.get(range.start as usize).map(|statement| statement.kind);
+        if first.is_none() && !matches!(begins, Some(StatementKind::Label(_))) {
+            // A line of source or a brace between a branch and a label is no block of instructions.
+            continue;
+        }
+        let (statement, offset, next) = match first {
             Some(number) => {
                 let start = module.statements.get(number as usize).map_or(0, |one| one.span.start);
                 let (offset, next) = place(module, number).unwrap_or((start, number));
@@ -64,26 +68,14 @@ pub(crate) fn find(
         };
         found.push(Found { statement, probes, reach: true, ..Found::at(kind, offset, next) });
     }
-    Ok(found)
+    found
 }
 
-/// The first of these statements before which effects may stand for all lanes; `None` if there is no instruction.
-fn free(
-    module: &Module<'_>,
-    range: std::ops::Range<u32>,
-    matcher: &Matcher<'_, '_>,
-) -> Result<Option<u32>, Refused> {
-    for number in range {
-        let Some(statement) = module.statements.get(number as usize) else { break };
-        let StatementKind::Instruction(instruction) = statement.kind else { continue };
-        let base = module.opcode(&instruction).base;
-        if instruction.guard.is_none() || matches!(base, "bra" | "brx") {
-            return Ok(Some(number));
-        }
-        if matches!(base, "ret" | "exit" | "trap" | "call") {
-            let what = "a probe for all lanes that get here, and this instruction has a guard, which is not woven yet";
-            return Err(matcher.refusal("not-yet", instruction.opcode, what));
-        }
-    }
-    Ok(None)
+/// The first instruction among these statements.
+fn first(module: &Module<'_>, mut range: std::ops::Range<u32>) -> Option<u32> {
+    let is_instruction = |&number: &u32| {
+        let statement = module.statements.get(number as usize);
+        statement.is_some_and(|one| matches!(one.kind, StatementKind::Instruction(_)))
+    };
+    range.find(is_instruction)
 }

@@ -254,11 +254,13 @@ impl<'a, 's> Matcher<'a, 's> {
         if placement == Placement::After && matches!(base, "bra" | "brx" | "ret" | "exit" | "trap") {
             return Ok(None);
         }
-        // Before a branch the verifier lets effects stand for all lanes, which come to it whichever way they go.
-        let is_branch = matches!(base, "bra" | "brx");
-        if placement == Placement::Reach && instruction.guard.is_some() && !is_branch {
-            let what = "a probe at `reach`, and this instruction has a guard, which is not woven yet";
-            return Err(self.refusal("not-yet", instruction.opcode, what));
+        if placement == Placement::Reach && instruction.guard.is_some() && !within.is_empty() {
+            let what =
+                "where this leads is asked when it runs, and lanes whose guard does not hold lead nowhere";
+            let why = self.refusal("unclear-address", instruction.opcode, what);
+            return Err(Box::new(
+                why.help("probe it `before`, or all that do not say where they go: `generic:reach`"),
+            ));
         }
         Ok(Some((placement, within)))
     }
@@ -315,6 +317,21 @@ impl<'a, 's> Matcher<'a, 's> {
 pub(crate) fn guard(module: &Module<'_>, instruction: &Instruction) -> Option<Guard> {
     let guard = instruction.guard?;
     Some(Guard { register: module.at(guard.register).to_owned(), negated: guard.negated })
+}
+
+/// Does an instruction with a guard follow, which is no branch? Pragmas and lines of source may stand before it.
+///
+/// Effects before it then stand under that guard, unless the span says that it is for all lanes. All lanes come to a branch,
+/// whichever way they go.
+pub(crate) fn is_guarded(module: &Module<'_>, next: u32) -> bool {
+    let behind = module.statements.get(next as usize..).unwrap_or_default();
+    let mut behind = behind.iter().map(|statement| statement.kind);
+    match behind.find(|kind| !matches!(kind, StatementKind::Loc | StatementKind::Pragma(_))) {
+        Some(StatementKind::Instruction(instruction)) => {
+            instruction.guard.is_some() && !matches!(module.opcode(&instruction).base, "bra" | "brx")
+        }
+        _ => false,
+    }
 }
 
 /// Before the guard of an instruction, and before the pragmas that speak of it: the byte, and the statement there.

@@ -7,7 +7,6 @@
 //!
 //! The site is behind the mark: the next thing that runs there is the probe.
 
-use crate::Refused;
 use crate::instructions::Matcher;
 use crate::sites::{Found, Kind, Point, of_kernel};
 use nt_diag::Span;
@@ -34,11 +33,11 @@ pub(crate) fn find(
     points: &[Point<'_>],
     function: usize,
     matcher: &Matcher<'_, '_>,
-) -> Result<Vec<Found>, Refused> {
+) -> Vec<Found> {
     let mut found = Vec::new();
-    let Some(entry) = module.functions.get(function) else { return Ok(found) };
+    let Some(entry) = module.functions.get(function) else { return found };
     if points.iter().all(|point| point.marks.is_empty()) {
-        return Ok(found);
+        return found;
     }
     for Mark { name, end, next } in marks(module, entry) {
         let wants = |point: &Point<'_>| point.marks.iter().any(|glob| glob_matches(glob, name));
@@ -46,21 +45,6 @@ pub(crate) fn find(
         let is_end = entry.body.as_ref().is_some_and(|body| body.statements.end == next);
         if probes.is_empty() || !(is_end || matcher.is_reachable(next)) {
             continue;
-        }
-        // The verifier holds effects to the guard of the instruction behind them.
-        let guarded = module.statements.get(next as usize..).unwrap_or_default().iter().find_map(|one| {
-            match one.kind {
-                StatementKind::Loc | StatementKind::Pragma(_) => None,
-                StatementKind::Instruction(instruction) => Some(Some(instruction)),
-                _ => Some(None),
-            }
-        });
-        if let Some(Some(instruction)) = guarded
-            && instruction.guard.is_some()
-            && !matches!(module.opcode(&instruction).base, "bra" | "brx")
-        {
-            let what = "a mark stands before it, and it has a guard, which is not woven yet";
-            return Err(matcher.refusal("not-yet", instruction.opcode, what));
         }
         found.push(Found {
             statement: Some(next),
@@ -70,7 +54,7 @@ pub(crate) fn find(
             ..Found::at(Kind::Mark, end, next)
         });
     }
-    Ok(found)
+    found
 }
 
 /// The names of all marks of a function, in text order.

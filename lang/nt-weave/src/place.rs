@@ -14,6 +14,8 @@
 //!     /*nt:8{*/.reg .b64 %nt_v7_0; { mov.b64 %nt_v7_0, %rd1; } /*}nt:8*/ld.global.u64 %rd1, [%rd1];/*nt:7 after{*/{ … } /*}nt:7*/
 //! ```
 //!
+//! One for all lanes that get to an instruction with a guard says that: `/*nt:9 reach{*/`. Before a branch it need not.
+//!
 //! Numbers count through the module. The registers of states live at function level, in the first span of the kernel;
 //! where the program has states but nothing to do at the entry, that span has a number but is no site.
 
@@ -89,7 +91,6 @@ impl Spans {
             return Ok(None);
         }
         self.next += 1;
-        let is_after = matches!(site.found.kind, Kind::After(_));
         if !saves.is_empty()
             && let Some((at, _)) = site.found.statement.and_then(|at| instructions::place(module, at))
         {
@@ -97,8 +98,12 @@ impl Spans {
             self.next += 1;
             self.edits.insert(at, format!("/*nt:{number}{{*/{saves}\n\t/*}}nt:{number}*/"));
         }
-        let after = if is_after { " after" } else { "" };
-        let span = format!("/*nt:{number}{after}{{*/{text}\n\t/*}}nt:{number}*/");
+        let stands = match site.found.kind {
+            Kind::After(_) => " after",
+            _ if site.found.reach && instructions::is_guarded(module, site.found.next) => " reach",
+            _ => "",
+        };
+        let span = format!("/*nt:{number}{stands}{{*/{text}\n\t/*}}nt:{number}*/");
         self.edits.insert(site.found.offset, span);
         Ok(Some(number))
     }

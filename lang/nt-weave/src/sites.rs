@@ -220,8 +220,8 @@ pub(crate) fn find(
 
     if points.iter().any(|point| !point.is_empty()) {
         let matcher = instructions::Matcher::new(module, info, function, points);
-        let mut others = blocks::find(module, points, function, &matcher)?;
-        others.extend(marks::find(module, points, function, &matcher)?);
+        let mut others = blocks::find(module, points, function, &matcher);
+        others.extend(marks::find(module, points, function, &matcher));
         others.sort_by_key(|site| site.offset);
         let mut others = others.into_iter().peekable();
         let mut runs = Runs::of(points, || matcher.starts());

@@ -122,7 +122,9 @@ pub(crate) fn plan(
     let mut streams = Streams::default();
     let mut codes: BTreeMap<MapId, Codes> = BTreeMap::new();
     for (index, site) in (0..).zip(&mut *sites) {
-        let access = site.found.statement.and_then(|at| access(&addresses, at));
+        // Where the guard does not hold the values are 0, of which nothing is proved.
+        let is_proved = site.found.guard.is_none() || !site.found.reach;
+        let access = site.found.statement.filter(|_| is_proved).and_then(|at| access(&addresses, at));
         for body in &mut site.bodies {
             for (inst, one) in body.code.code.iter().enumerate() {
                 let Some((map, values)) = to_stream(probe, &one.op) else { continue };

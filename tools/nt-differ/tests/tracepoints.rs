@@ -1,76 +1,13 @@
 //! Every tracepoint and operand, on kernels small enough that what a probe must find is worked out by hand.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
 
-use nt_differ::device::{self, Given, Job, Text};
+#[path = "common/launch.rs"]
+mod launch;
+
+use launch::{HEAD, Launch, words};
+use nt_differ::device::Text;
 use nt_differ::probed::{self, Probed};
-use nt_differ::records;
-use nt_differ::sidecar::Shape;
 use nt_ir::launch::Conditions;
-use nt_vgpu::Options;
-use std::collections::BTreeMap;
-
-const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.file 1 \"src/k.cu\"\n";
-
-/// A launch of kernel `k` in a block of `threads`, on a buffer.
-struct Launch<'t> {
-    ptx: &'t str,
-    threads: u32,
-    buffer: Vec<u8>,
-}
-
-impl Launch<'_> {
-    /// Runs a probe; each cell of each table, as `@name[key, …]`, with what all multiprocessors added. The memory that
-    /// the kernel leaves must be what it leaves without the probe, in the plain schedule and one that keeps lanes apart.
-    fn cells(&self, probe: &str) -> BTreeMap<String, i64> {
-        let ptx = format!("{HEAD}{}", self.ptx);
-        let text = Text::load(&ptx).unwrap_or_else(|why| panic!("{why}"));
-        let prepared = probed::compile(probe, "test").unwrap_or_else(|why| panic!("{probe}: {why}"));
-        let woven = Probed::weave(&text, &prepared, Conditions::NONE);
-        let woven = woven.unwrap_or_else(|why| panic!("{probe}: {why}"));
-        assert_eq!(woven.woven.refused, [], "{probe}");
-        let job = Job {
-            kernel: "k".into(),
-            shape: Shape { grid: [1, 1, 1], block: [self.threads, 1, 1], shared: 0, cooperative: false },
-            args: vec![Given::Buffer(self.buffer.clone())],
-            variables: Vec::new(),
-        };
-        let mut all: Option<BTreeMap<String, i64>> = None;
-        for seed in [None, Some(5)] {
-            let options = Options { seed, sms: 3, max_steps: 1 << 20 };
-            let plain = device::run(&text.program, &job, &options, None).unwrap();
-            let ran = device::run(&woven.program, &job, &options, Some(&woven));
-            let ran = ran.unwrap_or_else(|why| panic!("{probe}: {why}\n{}", woven.woven.text));
-            device::same(&plain, &ran).unwrap_or_else(|why| panic!("{probe}: {why}"));
-            let mut cells: BTreeMap<String, i64> = BTreeMap::new();
-            for table in woven.kernel("k").into_iter().flat_map(|kernel| &kernel.tables) {
-                for ((_, names), sum) in records::table(&woven, &job, &ran, &table.name).unwrap() {
-                    let key = match names.as_slice() {
-                        [] => format!("@{}", table.name),
-                        names => format!("@{}[{}]", table.name, names.join(", ")),
-                    };
-                    *cells.entry(key).or_default() += sum as i64;
-                }
-            }
-            match &all {
-                None => all = Some(cells),
-                Some(before) => assert_eq!(*before, cells, "{probe}, seed {seed:?}"),
-            }
-        }
-        all.unwrap()
-    }
-
-    #[track_caller]
-    fn check(&self, probe: &str, expected: &[(&str, i64)]) {
-        let cells = self.cells(probe);
-        let expected: BTreeMap<String, i64> =
-            expected.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
-        assert_eq!(cells, expected, "{probe}");
-    }
-}
-
-fn words(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
-    words.into_iter().flat_map(u32::to_le_bytes).collect()
-}
 
 /// 64 threads; thread i loads 3·i, of the first 40 of which 100 more are stored, and goes round three times.
 const ROUNDS: &str = "

@@ -55,8 +55,8 @@ pub(crate) struct Site<'a, 'w> {
     pub(crate) has_after: bool,
     /// What spans before the instruction hold ready for this one, which follows it.
     pub(crate) saved: &'a [Saved<'w>],
-    /// Is that instruction a branch? All lanes come to it, whichever way they go.
-    pub(crate) is_branch: bool,
+    /// Is the span for all lanes that get there, whatever the guard: before a branch, or where it says so?
+    pub(crate) for_all: bool,
     /// Does the kernel give this special register's name another meaning here?
     pub(crate) shadows: &'a dyn Fn(&str) -> bool,
     /// What is a name of the program, which the instruction behind the span may read?

@@ -13,7 +13,7 @@ fn check(span: &str, expected: &[Rule]) {
         is_after: false,
         has_after: false,
         saved: &[],
-        is_branch: false,
+        for_all: false,
         shadows: &|_| false,
         program: &|_| Err(Refused::Source("is nothing")),
         overwrites: &|_| false,

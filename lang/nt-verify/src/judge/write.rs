@@ -88,14 +88,14 @@ impl<'w> Judge<'_, 'w> {
 
     /// V12: an effect happens only when the instruction at the site does.
     ///
-    /// At a branch no guard is asked for: a lane that does not take it has come to it, and did what a branch does. The
-    /// kernel cannot tell, since effects reach maps and state alone. A span's own `bra` is no effect: where it leads,
-    /// what holds is what holds on every way there ([`Judge::join`]), so it takes no effect out from under its guard.
+    /// At a branch no guard is asked for: a lane that does not take it has come to it, and did what a branch does. Nor is
+    /// one where the span says that it is for all lanes that get there. The kernel cannot tell, since effects reach maps
+    /// and state alone. A span's own `bra` is no effect: where it leads, what holds is what holds on every way there ([`Judge::join`]), so it takes no effect out from under its guard.
     /// Lanes that part at one execute what follows the span all the same, which is all that `.aligned` asks for.
     pub(super) fn effect(&mut self, span: Span, during: &During) {
         if let Some((guard, negated)) = self.site.guard
             && !self.site.is_entry
-            && !self.site.is_branch
+            && !self.site.for_all
             && !self.is_site_on(during)
         {
             let not = if negated { "!" } else { "" };

@@ -219,6 +219,7 @@ pub(crate) const CLASSES: &[Class] = &[
             let name = [
                 "scale", "spin", "a", "gather", "use", "walk", "k", "chase", "permute", "calls", "same",
                 "one",
+                "sparse",
             ]
             .into_iter()
             .find(|name| {

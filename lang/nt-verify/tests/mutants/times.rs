@@ -137,4 +137,43 @@ pub(crate) const CLASSES: &[Class] = &[
             )
         },
     },
+    Class {
+        name: "a span for all lanes does not say so, or stands before no guard",
+        rules: &[Rule::V12],
+        mutate: |pair| {
+            let reaching = spans(&pair.woven).into_iter().filter(|mark| mark.name.ends_with(" reach"));
+            let mut mutants = Vec::new();
+            for mark in reaching {
+                let at = mark.start + "/*nt:".len() + mark.name.len() - " reach".len();
+                // Before a branch it need not say so.
+                if !pair.woven[mark.end..].trim_start().starts_with("@%p2 bra") {
+                    let mut woven = pair.woven.clone();
+                    woven.replace_range(at..at + " reach".len(), "");
+                    mutants.push(Pair { original: pair.original.clone(), woven });
+                }
+                for between in [" $L_between: ", " mov.u32 %r8, 1; "] {
+                    let mut woven = pair.woven.clone();
+                    woven.insert_str(mark.end, between);
+                    mutants.push(Pair { original: take_away(&woven), woven });
+                }
+            }
+            mutants
+        },
+    },
+    Class {
+        name: "a span for all lanes reads what only those have whose guard holds",
+        rules: &[Rule::V9, Rule::V10],
+        mutate: |pair| {
+            let changes = [
+                ("@%p1 mov.b64 %nt_a, %rd4;", "mov.b64 %nt_a, %rd4;"),
+                ("@%p1 mov.b64 %nt_a, %rd4;", "@!%p1 mov.b64 %nt_a, %rd4;"),
+                ("@!%p1 mov.b64 %nt_a, 0;", ""),
+                ("@%p1 mov.b64 %nt_a, %rd4;", ""),
+                ("@%p1 ld.global.u32 %nt_o, [%rd3];", "ld.global.u32 %nt_o, [%rd3];"),
+                ("@%p1 ld.global.u32 %nt_o, [%rd3];", "@!%p1 ld.global.u32 %nt_o, [%rd3];"),
+            ];
+            let there = changes.iter().filter(|_| pair.woven.contains(".entry sparse("));
+            there.flat_map(|(old, new)| each_place(pair, false, old, new)).collect()
+        },
+    },
 ];

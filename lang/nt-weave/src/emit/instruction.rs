@@ -9,6 +9,9 @@
 //! An address is generic, as a pointer of the program is: what the text has in the window of a space is converted
 //! (`cvta`). Global addresses are the same either way. PTX ISA 9.0, 9.7.9 `isspacep` and `cvta`.
 //!
+//! For all lanes that get to a guarded instruction (`reach`), what the registers of the program hold is had under that
+//! guard, and is 0 elsewhere: there they may never have been assigned.
+//!
 //! Behind the instruction, what it overwrote is had from registers in which a span before it saved that:
 //!
 //! ```text
@@ -78,7 +81,11 @@ impl<'a> Span<'a> {
             return Err("its program asks for an address where there is none".into());
         };
         Ok(self.once(Known::Address, |span| {
-            let base = span.before(&address.base);
+            let base = match address.bits {
+                Some(32) => span.found(&address.base, Class::B32),
+                Some(_) => span.found(&address.base, Class::B64),
+                None => Operand::Program { name: &address.base },
+            };
             let pin = span.plan.pins.number(&address.base).filter(|_| address.is_of_module);
             let mut value = match (address.bits, pin) {
                 (Some(32), _) => span.op(Class::B64, "cvt.u64.u32", &[base]),
@@ -95,13 +102,16 @@ impl<'a> Span<'a> {
                 value = span.op(Class::B64, "add.s64", &[value, displacement]);
             }
             let window = match address.space {
-                Space::Shared => "cvta.shared.u64",
-                Space::Cluster => "cvta.shared::cluster.u64",
-                Space::Local => "cvta.local.u64",
-                Space::Const => "cvta.const.u64",
-                Space::Global | Space::Generic | Space::Param | Space::Tensor => return value,
+                Space::Shared => Some("cvta.shared.u64"),
+                Space::Cluster => Some("cvta.shared::cluster.u64"),
+                Space::Local => Some("cvta.local.u64"),
+                Space::Const => Some("cvta.const.u64"),
+                Space::Global | Space::Generic | Space::Param | Space::Tensor => None,
             };
-            span.op(Class::B64, window, &[value])
+            if let Some(window) = window {
+                value = span.op(Class::B64, window, &[value]);
+            }
+            span.where_it_runs(value, Class::B64)
         }))
     }
 
@@ -120,12 +130,13 @@ impl<'a> Span<'a> {
         let site = self.site;
         Ok(match &site.found.access.size {
             Some(Size::Known(size)) => Operand::word(*size),
-            Some(Size::Register(name)) => self.before(name),
+            Some(Size::Register(name)) => self.found(name, Class::B32),
             Some(Size::Unless { predicate, negated, size }) => {
                 let (ignored, taken) = (Operand::word(0), Operand::word(*size));
                 let (yes, no) = if *negated { (taken, ignored) } else { (ignored, taken) };
-                let predicate = self.before(predicate);
-                self.op(Class::B32, "selp.b32", &[yes, no, predicate])
+                let predicate = self.found(predicate, Class::Pred);
+                let size = self.op(Class::B32, "selp.b32", &[yes, no, predicate]);
+                self.where_it_runs(size, Class::B32)
             }
             None => return Err("its program asks for a size where there is none".into()),
         })
@@ -152,17 +163,22 @@ impl<'a> Span<'a> {
         let Some(address) = &self.site.found.access.shared else {
             return Err("its program asks for an address in shared memory where there is none".into());
         };
-        let base = self.before(&address.base);
         let base = match address.bits {
-            Some(32) => base,
-            Some(_) => self.op(Class::B32, "cvt.u32.u64", &[base]),
-            None => self.op(Class::B32, "mov.u32", &[base]),
+            Some(32) => self.found(&address.base, Class::B32),
+            Some(_) => {
+                let base = self.found(&address.base, Class::B64);
+                self.op(Class::B32, "cvt.u32.u64", &[base])
+            }
+            None => self.op(Class::B32, "mov.u32", &[Operand::Program { name: &address.base }]),
         };
-        if address.displacement == 0 {
-            return Ok(base);
-        }
-        let displacement = Operand::number(Type::S32, address.displacement as u64);
-        Ok(self.op(Class::B32, "add.s32", &[base, displacement]))
+        let value = match address.displacement {
+            0 => base,
+            displacement => {
+                let displacement = Operand::number(Type::S32, displacement as u64);
+                self.op(Class::B32, "add.s32", &[base, displacement])
+            }
+        };
+        Ok(self.where_it_runs(value, Class::B32))
     }
 
     /// An element of what the instruction gives.
@@ -190,15 +206,15 @@ impl<'a> Span<'a> {
             Source::Number(bits) => return Ok(Operand::number(ty, *bits)),
             Source::Register { name, bits, is_plain } => (name, *bits, *is_plain),
         };
-        let mut value = if before { self.before(name) } else { Operand::Program { name } };
-        // What is saved has lost its type.
-        let is_plain = is_plain || matches!(value, Operand::Saved { .. });
         let class = match bits {
             1 => Class::Pred,
             16 => Class::B16,
             32 => Class::B32,
             _ => Class::B64,
         };
+        let mut value = if before { self.found(name, class) } else { Operand::Program { name } };
+        // What is copied has lost its type.
+        let is_plain = is_plain || !matches!(value, Operand::Program { .. });
         if !is_plain {
             value = self.op(class, &format!("mov.{}", class.move_suffix()), &[value]);
         }
@@ -248,7 +264,16 @@ impl<'a> Span<'a> {
             0 => address.base.clone(),
             displacement => format!("{}+{displacement}", address.base),
         };
-        self.line(format_args!("ld.{space}{vector}.{letter}{bits} {list}, [{place}];"));
+        let guard = match self.reach_guard() {
+            None => String::new(),
+            Some((not, guard)) => {
+                for &value in &loaded {
+                    self.line(format_args!("mov.{} {value}, 0;", class.move_suffix()));
+                }
+                format!("@{not}{guard} ")
+            }
+        };
+        self.line(format_args!("{guard}ld.{space}{vector}.{letter}{bits} {list}, [{place}];"));
         self.old = loaded
             .into_iter()
             .map(|value| match (class, signed) {
@@ -257,6 +282,36 @@ impl<'a> Span<'a> {
                 _ => value,
             })
             .collect();
+    }
+
+    /// The guard of the instruction, where the span is for all lanes that get there: `!` or nothing, and its register.
+    fn reach_guard(&self) -> Option<(&'static str, &'a str)> {
+        let found = &self.site.found;
+        let guard = found.guard.as_ref().filter(|_| found.reach)?;
+        Some((if guard.negated { "!" } else { "" }, &guard.register))
+    }
+
+    /// A register of the program as the instruction at the site found it; nothing, 0, where its guard does not hold:
+    /// there it may never have been assigned.
+    fn found(&mut self, name: &'a str, class: Class) -> Operand<'a> {
+        let Some((not, guard)) = self.reach_guard() else { return self.before(name) };
+        let (value, suffix) = (self.temp(class), class.move_suffix());
+        self.line(format_args!("@{not}{guard} mov.{suffix} {value}, {name};"));
+        let other = if not.is_empty() { "!" } else { "" };
+        match class {
+            Class::Pred => self.line(format_args!("@{other}{guard} setp.ne.u32 {value}, 0, 0;")),
+            _ => self.line(format_args!("@{other}{guard} mov.{suffix} {value}, 0;")),
+        }
+        value
+    }
+
+    /// What is computed of such registers; 0 where the guard does not hold.
+    fn where_it_runs(&mut self, value: Operand<'a>, class: Class) -> Operand<'a> {
+        let Some((not, guard)) = self.reach_guard() else { return value };
+        let zero = Operand::number(if class == Class::B64 { Type::U64 } else { Type::U32 }, 0);
+        let (yes, no) = if not.is_empty() { (value, zero) } else { (zero, value) };
+        let opcode = if class == Class::B64 { "selp.b64" } else { "selp.b32" };
+        self.op(class, opcode, &[yes, no, Operand::Program { name: guard }])
     }
 
     /// A register of the program as the instruction at the site found it.
