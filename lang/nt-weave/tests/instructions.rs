@@ -189,9 +189,6 @@ fn no_count_is_silently_short() {
     refused(&text, "inst:load", "unknown-callee", "it reaches `f`, which is not in this module");
     let through = ".entry k(.param .u64 f) { .reg .b64 %d; ld.param.u64 %d, [f]; P: .callprototype _(); call %d, (), P; ret; }";
     refused(through, "inst:store", "indirect-call", "`k` calls through a pointer");
-    let guarded = format!(".entry k() {{ {REGISTERS} @%p1 ld.global.u32 %r1, [%rd1]; ret; }}");
-    let label = "a probe at `reach`, and this instruction has a guard, which is not woven yet";
-    refused(&guarded, "inst:load:reach", "not-yet", label);
     let generic = format!(".entry k() {{ {REGISTERS} ld.u32 %r1, [%rd1]; ret; }}");
     let label = "whether this address leads to `param` is asked when it runs, which is not woven yet";
     refused(&generic, "inst:load.param", "not-yet", label);

@@ -218,8 +218,7 @@ pub(crate) const CLASSES: &[Class] = &[
         mutate: |pair| {
             let name = [
                 "scale", "spin", "a", "gather", "use", "walk", "k", "chase", "permute", "calls", "same",
-                "one",
-                "sparse",
+                "one", "sparse",
             ]
             .into_iter()
             .find(|name| {
