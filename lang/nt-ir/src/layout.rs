@@ -5,6 +5,8 @@
 //!   a multiple of [`CAPACITY_STEP`], so every column is aligned.
 //! * `array<warp>`, `array<block>` and streams without `lanes<T>` are packed records, each stored by one lane: fields by
 //!   falling size, the record padded to a multiple of 16 bytes, so that a store of 16 bytes in one sector is the common case.
+//! * `array<U>[CAP]` has those of [`UnitRoom`](crate::program::UnitRoom) a unit. A warp's lie side by side, record `s` of warp `w` being number
+//!   `w × records + s`; those of threads do where threads save together, record `s` of thread `t` being `s × units + t`.
 //! * An event with `lanes<T>` fields is a header and sections. The header has the base (48 bits) and the code (16, on top)
 //!   in bytes 0 to 8, the mask of the active lanes in bytes 8 to 12, and then the scalar fields that are not told by the
 //!   code; how the lanes' values follow, if at all, the code tells (`docs/formats.md`, Streams).
@@ -42,7 +44,7 @@ const PROCESSORS_APART: u32 = 256;
 pub struct Layout {
     /// Structure of arrays (thread) or packed records?
     pub columnar: bool,
-    /// Bytes a unit takes in a segment: packed, the record's stride; columnar, the sum of the columns; of a stream, the
+    /// Bytes a unit takes in a segment, or one of a unit's records where it has several: packed, the record's stride; columnar, the sum of the columns; of a stream, the
     /// bytes of an event's header.
     pub stride: u32,
     /// One a field of the map, in the map's field order; of size 0 what is not stored by itself: `lanes<T>` and told fields.

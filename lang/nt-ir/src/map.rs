@@ -7,7 +7,7 @@
 //! map dmat: stream<warp> { at: u32, site: u32 told, addr: lanes<ptr> }     as many events as there is room for
 //! ```
 //!
-//! `layout.rs` says where the fields lie. Language reference, Maps.
+//! `layout.rs` says where the fields lie, and which record of an array with a capacity is whose. Language reference, Maps.
 
 use crate::program::{Type, Unit};
 use nt_diag::Span;
@@ -34,6 +34,17 @@ pub struct Map {
 }
 
 impl Map {
+    /// Of an array with a capacity, the records that a unit has room for.
+    pub fn room(&self) -> Option<UnitRoom> {
+        match self.kind {
+            MapKind::Slots { capacity, .. } => {
+                let others = if self.unit == Unit::Warp { capacity / 4 + 1 } else { 0 };
+                Some(UnitRoom { own: capacity, others })
+            }
+            MapKind::Array | MapKind::Stream => None,
+        }
+    }
+
     /// Has it a field that holds a value of each lane?
     pub fn has_lanes(&self) -> bool {
         self.fields.iter().any(|field| field.lanes)
@@ -62,6 +73,34 @@ pub enum MapKind {
     },
     /// `stream<warp>`: chunks of one buffer a launch, claimed as they are needed; a full one drops.
     Stream,
+}
+
+/// The most records that `array<U>[CAP]` may have room for, of a thread or of a warp's lane 0.
+pub const MOST_RECORDS: u32 = 1 << 16;
+
+/// The records of a unit of an array with a capacity.
+///
+/// A warp that has not parted saves by its lane 0, which counts in a register. Where lane 0 is elsewhere another lane saves;
+/// all of those share `others` more records and a count in memory, of which none is needed as long as a warp stays together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnitRoom {
+    /// Those of a thread, or of a warp's lane 0: the first of the unit's.
+    pub own: u32,
+    /// Those of the other lanes of a warp, behind them; none of a thread.
+    pub others: u32,
+}
+
+impl UnitRoom {
+    /// All of them.
+    pub fn records(self) -> u32 {
+        self.own.saturating_add(self.others)
+    }
+
+    /// Bytes of a unit's count in memory. Of a warp 8: one more than lane 0 saved, and what other lanes did. Of a thread 4:
+    /// one more than it saved. The counts of those that have not left are 0.
+    pub fn count_bytes(self) -> u32 {
+        if self.others == 0 { 4 } else { 8 }
+    }
 }
 
 /// What a full array with a capacity does.

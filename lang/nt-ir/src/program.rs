@@ -26,7 +26,7 @@
 //! shift by the width or more gives 0 (signed right shift: the sign). A guarded instruction whose guard is false has
 //! no effect; its operands were computed all the same.
 
-pub use crate::map::{Column, Field, Map, MapKind, Policy, Source};
+pub use crate::map::{Column, Field, MOST_RECORDS, Map, MapKind, Policy, Source, UnitRoom};
 pub use crate::point::{Placement, Tracepoint};
 pub use crate::site::{Operand, Part, SiteKey, SiteValue};
 pub use crate::table::{Func, Key, Table};

@@ -212,7 +212,7 @@ pub const EXPLANATIONS: &[Explanation] = &[
     on(
         "map-bound",
         "map m: array<warp>[0] { a: u64 }",
-        "A map is smaller or larger than it can be: an array has room for 1 to 1048576 records a unit; an event of a stream \
+        "A map is smaller or larger than it can be: an array has room for 1 to 65536 records a unit; an event of a stream \
          takes at most 1008 bytes, of which a `lanes<T>` field may need 256 (128 if T has 32 bits or less); a stream is \
          64KiB to 16GiB long.",
     ),

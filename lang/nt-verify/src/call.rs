@@ -129,6 +129,7 @@ fn gives(claim: &Claim, argument: &Argument<'_>) -> Result<(), String> {
             FieldKind::Units(map) => of_map(map, FieldKind::Units(0)),
             FieldKind::Cursor(map) => of_map(map, FieldKind::Cursor(0)),
             FieldKind::Drops(map) => of_map(map, FieldKind::Drops(0)),
+            FieldKind::Counts(map) => of_map(map, FieldKind::Counts(0)),
             FieldKind::State(state) => match (given, claim.states.get(state as usize)) {
                 (Some((_, _, Given::States(states))), Some(state)) => states.contains(state),
                 _ => false,

@@ -18,6 +18,8 @@
 //!        | "launch@" OFFSET ":" ("4" | "8")                   the launch's number
 //!        | "base." MAP "@" OFFSET ":8"                        the address of the map's segment
 //!        | "cap."  MAP "@" OFFSET ":8"                        how many units it has room for, a u64
+//!        | "counts." ARRAY "@" OFFSET ":8"                    the address of a count for each unit
+//!        | "units." ARRAY "@" OFFSET ":4"                     how many units the launch has, a u32
 //!        | "cap."  STREAM "@" OFFSET ":4"                     how many slots it has, a u32
 //!        | "units." STREAM "@" OFFSET ":4"                    how many warps the launch has, a u32
 //!        | "cursor." STREAM "@" OFFSET ":8"                   the address of its cursor, one u64
@@ -28,6 +30,7 @@
 //!        | "pin." SYMBOL "=" NUMBER                           which word of `nt_pin` holds the address of that variable
 //! MAP    = NAME                                               a map, whose records are stored
 //!        | "@" [ NAME ]                                       a table, whose cells of 8 bytes are added to
+//! ARRAY  = NAME                                            a map that has `counts` and `units`, both
 //! STREAM = NAME                                            a map that has `units`, `cursor` and `drops`, all three
 //! NAME   = a letter or `_`, then letters, digits and `_`
 //! SYMBOL = an identifier of PTX
@@ -42,6 +45,13 @@
 //!
 //! ```text
 //! /*nt:ctx prefix=nt_ base.ev@0:8 cap.ev@8:4 units.ev@12:4 cursor.ev@16:8 drops.ev@24:8 stride.ev=16*/
+//! ```
+//!
+//! A map of which a unit may have several records has a count for each unit, too: 8 bytes of a warp's, whose records are
+//! packed, and 4 of a thread's, whose are in columns.
+//!
+//! ```text
+//! /*nt:ctx prefix=nt_ base.m@0:8 cap.m@8:8 counts.m@16:8 units.m@24:4 stride.m=16*/
 //! ```
 //!
 //! # Pins
@@ -90,13 +100,18 @@
 //! every `i` below `cap`; `base` is 16-byte aligned and `cap` a multiple of 16. Of a stream, slot `i` is the 16 bytes
 //! at `base + i·16` for every `i` below `cap`, which is at most 0xffff_0000 (so that a slot's number and a small one
 //! never add up to 2^32); the cursor's 8 bytes are apart from all others and aligned, and so are the 4 bytes at
-//! `drops + i·4` for every `i` below `units`. Whoever launches the kernel compares the claim with the context that it
+//! `drops + i·4` for every `i` below `units`, and the 8 or 4 bytes at `counts + i·8` or `counts + i·4`. Whoever launches the kernel compares the claim with the context that it
 //! fills, before it loads the module.
 
 mod read;
 
 /// Bytes of a stream's slot.
 pub const SLOT: u32 = 16;
+
+/// Bytes of a warp's count: what lane 0 took, and then what the other lanes did.
+pub(crate) const WARP_COUNT: u32 = 8;
+/// Bytes of a thread's count.
+pub(crate) const THREAD_COUNT: u32 = 4;
 
 /// What opens a claim.
 pub(crate) const OPEN: &str = "/*nt:ctx ";
@@ -140,12 +155,14 @@ pub enum FieldKind {
     Base(u32),
     /// The capacity of a map, by its index in [`Claim::maps`].
     Cap(u32),
-    /// Of a stream, how many warps the launch has.
+    /// Of a stream, how many warps the launch has; of a map with counts, how many units.
     Units(u32),
     /// Of a stream, the address of the number of chunks that were claimed.
     Cursor(u32),
     /// Of a stream, the address of how many events each warp had no room for.
     Drops(u32),
+    /// Of a map with counts, the address of the first unit's.
+    Counts(u32),
     /// Of a clone, a state of its caller, by its index in [`Claim::states`].
     State(u32),
 }
@@ -157,6 +174,8 @@ pub struct Map {
     pub name: String,
     /// How its records lie in memory.
     pub shape: Shape,
+    /// Bytes of a unit's count, if units have several records: 8 of a warp, 4 of a thread.
+    pub counts: Option<u32>,
 }
 
 impl Map {

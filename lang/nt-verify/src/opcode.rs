@@ -271,8 +271,8 @@ const FORMS: &[Line] = &[
     // What is meant without words is `.relaxed.gpu`.
     ("red.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
     ("red.relaxed.gpu.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
-    ("atom.global.add.u64", &[To(Last), Global, From(Last)], Act::Claim),
-    ("atom.relaxed.gpu.global.add.u64", &[To(Last), Global, From(Last)], Act::Claim),
+    ("atom.global.add.u32|u64", &[To(Last), Global, From(Last)], Act::Claim),
+    ("atom.relaxed.gpu.global.add.u32|u64", &[To(Last), Global, From(Last)], Act::Claim),
     ("bra", &[Target], Act::Branch),
     // V8: the lanes that stand here anyway.
     ("redux.sync.add|min|max.u32|s32", &[To(Last), From(Last), Mask], Act::Other),

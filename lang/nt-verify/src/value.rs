@@ -28,6 +28,8 @@ pub(crate) enum Area {
     Cursor(u32),
     /// The drops of a stream.
     Drops(u32),
+    /// The counts of a map.
+    Counts(u32),
 }
 
 /// A number of the context that says how many of something there are.
@@ -35,7 +37,7 @@ pub(crate) enum Area {
 pub(crate) enum Room {
     /// The capacity of a map.
     Cap(u32),
-    /// How many warps a stream's launch has.
+    /// How many units the launch has, of a stream or a map with counts.
     Units(u32),
 }
 

@@ -17,7 +17,7 @@ use crate::pins::Pins;
 use crate::sites::{Blocks, Found, Point};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
-use nt_ir::program::{MapKind, Op, Operand, Part, Probe, Program, Tracepoint};
+use nt_ir::program::{Op, Operand, Part, Probe, Program, Tracepoint};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::{Kind, Module};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,21 +79,6 @@ pub(crate) fn kernels(module: &Module<'_>, chosen: &[usize]) -> impl Iterator<It
     kernels.sort_unstable();
     kernels.dedup();
     kernels.into_iter()
-}
-
-/// Is there all in the program that can be woven?
-pub(crate) fn program(program: &Program) -> Result<(), Refused> {
-    let Some(what) = unwoven(program) else { return Ok(()) };
-    let message = format!("`{}` has {what}, which are not woven yet", program.name);
-    Err(Box::new(Diagnostic::error("not-yet", Span::at(0), message)))
-}
-
-/// What of the program is not woven yet, if something is, as messages call it.
-pub fn unwoven(program: &Program) -> Option<&'static str> {
-    program.maps.iter().find_map(|map| match map.kind {
-        MapKind::Array | MapKind::Stream => None,
-        MapKind::Slots { .. } => Some("arrays with a capacity (`array<warp>[N]`)"),
-    })
 }
 
 /// The name of a function.
@@ -276,7 +261,7 @@ pub(crate) fn kernel(
         ));
     }
     if points.iter().any(|point| point.exit) {
-        leaves_in_sight(module, info, names, function)?;
+        leaves_in_sight(module, info, names, function, "`kernel:exit`")?;
     }
     Ok(())
 }
@@ -327,17 +312,18 @@ pub(crate) fn instructions(
     Ok(())
 }
 
-/// Does every lane leave by an instruction of the kernel itself?
-fn leaves_in_sight(
+/// Does every lane leave by an instruction that is seen? `what` of a probe wants to know.
+pub(crate) fn leaves_in_sight(
     module: &Module<'_>,
     info: &ModuleInfo<'_>,
     names: &Names<'_>,
     kernel: usize,
+    what: &str,
 ) -> Result<(), Refused> {
     let Some(entry) = module.functions.get(kernel) else { return Ok(()) };
     let refusal = |slug: &'static str, at: Span, label: String| {
         let name = module.at(entry.name);
-        Diagnostic::error(slug, at, format!("`kernel:exit` cannot be probed in `{name}`"))
+        Diagnostic::error(slug, at, format!("{what} cannot be probed in `{name}`"))
             .label(label)
             .help("probe `kernel:entry` alone, or choose other kernels with `-k`")
     };

@@ -237,7 +237,7 @@ pub(crate) fn contexts(plan: &Plan<'_>, program: &Program, cloned: &Cloned) -> B
             Fill::Zero => needs.zero,
             Fill::Launch => needs.launch,
             Fill::Base(number) | Fill::Capacity(number) => of_map(number),
-            Fill::Cursor(_) | Fill::Drops(_) | Fill::Units(_) => false,
+            Fill::Cursor(_) | Fill::Drops(_) | Fill::Units(_) | Fill::Counts(_) => false,
         };
         let states: Vec<(StateId, &str, u32)> = needs
             .states
@@ -311,6 +311,7 @@ impl<'a> Plan<'a> {
             maps: self.maps.clone(),
             tables: self.tables.clone(),
             streams: crate::streams::Streams::default(),
+            slots: crate::slots::Slots::default(),
             block: self.block,
             assume: self.assume,
             relied: std::cell::Cell::new(self.relied.get()),

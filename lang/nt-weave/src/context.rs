@@ -6,7 +6,7 @@
 //!             .param .align 8 .b8 nt_ctx[24]/*nt:ctx prefix=nt_ zero@0:8 base.heat@8:8 cap.heat@16:8 stride.heat=16*//*}nt:edit*/) {
 //! ```
 //!
-//! A stream has five words: `base.ev@8:8 cap.ev@16:4 units.ev@20:4 cursor.ev@24:8 drops.ev@32:8`.
+//! An array with a capacity has `counts.last@24:8 units.last@32:4` too. A stream has five words: `base.ev@8:8 cap.ev@16:4 units.ev@20:4 cursor.ev@24:8 drops.ev@32:8`.
 //!
 //! By value, because its words are then operands in the constant bank; a pointer would cost a dependent load before
 //! the first address. The comment is a claim: the verifier checks it against the code, and whoever launches the kernel
@@ -18,7 +18,7 @@ use crate::choose::Names;
 use crate::clones::Passed;
 use crate::pins::Pins;
 use nt_ir::layout::{Layout, Presence, SLOT};
-use nt_ir::program::{Program, StateId};
+use nt_ir::program::{MapKind, Program, StateId};
 use nt_ptx::Edits;
 use nt_ptx::syntax::{Function, Module};
 use std::fmt::Write;
@@ -58,14 +58,16 @@ pub enum Fill {
     /// The device address of a map, by its index in [`crate::WovenKernel::maps`]; [`crate::WovenKernel::tables`] are
     /// counted on behind them.
     Base(u32),
-    /// How many units that map or table has room for; of a stream, how many slots.
+    /// How many units that map or table has room for; of an array with a capacity, how many records; of a stream, slots.
     Capacity(u32),
     /// The device address of the count of chunks that were claimed of a stream, by its index among the maps.
     Cursor(u32),
     /// The device address of a stream's counts of events that found no room, 4 bytes a unit.
     Drops(u32),
-    /// How many units of a stream the launch has.
+    /// How many units of a stream, or of an array with a capacity, the launch has.
     Units(u32),
+    /// The device address of the counts of an array with a capacity, 8 bytes a warp or 4 a thread.
+    Counts(u32),
     /// The number of the launch.
     Launch,
 }
@@ -80,6 +82,7 @@ impl Fill {
             Fill::Cursor(_) => "cursor",
             Fill::Drops(_) => "drops",
             Fill::Units(_) => "units",
+            Fill::Counts(_) => "counts",
             Fill::Launch => "launch",
         }
     }
@@ -91,7 +94,8 @@ impl Fill {
             | Fill::Capacity(map)
             | Fill::Cursor(map)
             | Fill::Drops(map)
-            | Fill::Units(map) => Some(map),
+            | Fill::Units(map)
+            | Fill::Counts(map) => Some(map),
             Fill::Zero | Fill::Launch => None,
         }
     }
@@ -109,15 +113,20 @@ impl Context {
         prefix: &str,
     ) -> Context {
         let mut words = vec![(Fill::Zero, 8)];
-        let is_stream = |number: u32| {
-            let map = maps.get(number as usize).and_then(|&map| layouts.get(map));
-            map.is_some_and(|layout| layout.stream.is_some())
+        let kind = |number: u32| {
+            let map = maps.get(number as usize).and_then(|&map| program.maps.get(map));
+            map.map_or(MapKind::Array, |map| map.kind)
         };
         for number in (0..).take(maps.len() + tables.len()) {
             words.push((Fill::Base(number), 8));
-            match is_stream(number) {
-                false => words.push((Fill::Capacity(number), 8)),
-                true => words.extend([
+            match kind(number) {
+                MapKind::Array => words.push((Fill::Capacity(number), 8)),
+                MapKind::Slots { .. } => words.extend([
+                    (Fill::Capacity(number), 8),
+                    (Fill::Counts(number), 8),
+                    (Fill::Units(number), 4),
+                ]),
+                MapKind::Stream => words.extend([
                     (Fill::Capacity(number), 4),
                     (Fill::Units(number), 4),
                     (Fill::Cursor(number), 8),
@@ -128,13 +137,14 @@ impl Context {
         if launch {
             words.push((Fill::Launch, 8));
         }
-        // Words of 4 bytes come in pairs, so that those of 8 are aligned.
-        let mut size = 0;
+        let mut size: u32 = 0;
         let mut slots: Vec<Slot> = Vec::with_capacity(words.len());
         for (fill, bytes) in words {
-            slots.push(Slot { offset: size, size: bytes, fill });
-            size += bytes;
+            let offset = size.next_multiple_of(bytes);
+            slots.push(Slot { offset, size: bytes, fill });
+            size = offset + bytes;
         }
+        let size = size.next_multiple_of(8);
 
         let map_names = maps.iter().filter_map(|&map| program.maps.get(map)).map(|map| map.name.clone());
         let table_names = tables.iter().map(|table| format!("@{}", table.name));

@@ -33,6 +33,7 @@ mod place;
 mod plan;
 mod prune;
 mod sites;
+mod slots;
 mod sought;
 mod streams;
 mod tables;
@@ -47,7 +48,6 @@ use nt_ptx::version::Pair;
 use nt_ptx::{Edits, ModuleInfo};
 use std::collections::BTreeSet;
 
-pub use choose::unwoven;
 pub use codes::{Code, Form};
 pub use context::{Fill, Slot};
 pub use nt_affine::{Linear, Term};
@@ -185,8 +185,7 @@ pub fn weave_with(
     let mut clone_names: BTreeSet<String> = BTreeSet::new();
 
     // What no kernel of this module can get around: a text that is woven already, 32-bit addresses.
-    let may = choose::module(module).and_then(|()| choose::program(&probe.program));
-    let (prefix, pins) = match may.and_then(|()| pins::Pins::of(module, info, options)) {
+    let (prefix, pins) = match choose::module(module).and_then(|()| pins::Pins::of(module, info, options)) {
         Ok(pins) => (plan::prefix(module), pins),
         Err(why) => {
             woven.text = module.text.to_owned();
@@ -226,11 +225,15 @@ pub fn weave_with(
                 callees::Cloned::of(module, info, of_program, &calls, function, &states, &mut sites)?;
             clones::check(module, of_program, &cloned, &calls, function, &prefix, &clone_names)?;
             choose::surroundings(module, function, &sites, &pins)?;
+            let of_kernel =
+                slots::Kernel { module, info, names: &names, files: &files, program: of_program, function };
+            let slots = slots::plan(of_kernel, &sites, &calls.callees(function), &mut places)?;
+            choose::surroundings(module, function, &slots.ends, &pins)?;
             let constants = pins::constants(module, info, function, options)?;
             pins.check_room(&constants, closer.at)?;
             let known =
                 plan::Known { module, info, probe, pins: &pins, prefix: &prefix, assume: options.assume };
-            let mut plan = plan::run(known, function, &closer, states, sites)?;
+            let mut plan = plan::run(known, function, &closer, states, sites, slots)?;
 
             let mut own = Edits::new();
             let mut next = next_span;

@@ -17,6 +17,7 @@ use crate::context::{Context, Fill};
 use crate::emit::{SPECIAL_REGISTERS, adds_up_lanes, live};
 use crate::pins::Pins;
 use crate::sites::Found;
+use crate::slots::{self, Slots};
 use crate::streams::Streams;
 use crate::{Parameter, Raised, UsedMap, UsedStream, UsedTable, WovenKernel, bounds, sites, streams, tables};
 use nt_diag::{Diagnostic, Span};
@@ -48,6 +49,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) tables: Vec<UsedTable>,
     /// The streams among the maps.
     pub(crate) streams: Streams,
+    /// The arrays with a capacity among them.
+    pub(crate) slots: Slots<'a>,
     /// The block's size in threads, where `.reqntid` fixes it.
     pub(crate) block: Option<[u32; 3]>,
     /// What may be relied on of the shape of launches, and what of it spans do rely on, which is known when all are made.
@@ -164,6 +167,7 @@ pub(crate) fn run<'a>(
     closer: &Closer<'_>,
     states: Vec<Keep>,
     mut sites: Vec<Site<'a>>,
+    slots: Slots<'a>,
 ) -> Result<Plan<'a>, Refused> {
     let Known { module, info, probe, pins, prefix, assume } = known;
     let program = &probe.program;
@@ -221,6 +225,7 @@ pub(crate) fn run<'a>(
         maps,
         tables,
         streams,
+        slots,
         block,
         assume,
         relied,
@@ -238,11 +243,17 @@ fn check_callees(
 ) -> Result<(), Refused> {
     for site in sites {
         let saves = site.bodies.iter().flat_map(|body| &body.code.code);
-        let mut events = saves.filter(|inst| streams::to_stream(probe, &inst.op).is_some());
-        if events.next().is_some() {
+        let program = &probe.program;
+        let mut saves = saves.filter_map(|inst| {
+            let is_event = streams::to_stream(probe, &inst.op).is_some();
+            let event = is_event.then_some("an event of a stream");
+            let several = || slots::to_slots(program, &inst.op).map(|_| "a record of an array with a capacity");
+            event.or_else(several)
+        });
+        if let Some(what) = saves.next() {
             let at = module.functions.get(site.found.function).map_or(Span::at(0), |function| function.name);
             let kernel = crate::choose::name(module, function);
-            let what = "an event of a stream would be saved in this function, which is not woven yet";
+            let what = format!("{what} would be saved in this function, which is not woven yet");
             return Err(Box::new(
                 Diagnostic::error("site-in-callee", at, format!("kernel `{kernel}` cannot be probed"))
                     .label(what),

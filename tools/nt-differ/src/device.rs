@@ -3,7 +3,7 @@
 //! Two runs of one job find every buffer at the same address, also where one of them has segments of maps: those are
 //! allocated last. So memory can be compared to the bit even where it holds pointers.
 
-use crate::probed::Probed;
+use crate::probed::{Probed, Units};
 use crate::random::Random;
 use crate::sidecar::{self, Content, Shape, Sidecar};
 use nt_ptx::ModuleInfo;
@@ -149,6 +149,8 @@ pub struct Segment {
     pub claims: u64,
     /// Of a stream, the words that count events without room.
     pub drops: Vec<u8>,
+    /// Of an array with a capacity, the counts of its units.
+    pub counts: Vec<u8>,
 }
 
 /// Where the parts of a segment lie.
@@ -156,23 +158,28 @@ struct Placed {
     base: u64,
     cursor: u64,
     drops: u64,
+    counts: u64,
     segment: Segment,
 }
 
 impl Placed {
-    fn new(arena: &mut Arena, units: u64, capacity: u64, stride: u32, is_stream: bool) -> Placed {
-        let base = arena.allocate((capacity * u64::from(stride)) as usize);
-        let (cursor, drops) = match is_stream {
-            true => (arena.allocate(8), arena.allocate((4 * units) as usize)),
-            false => (0, 0),
+    fn new(arena: &mut Arena, units: u64, capacity: u64, of: Units) -> Placed {
+        let base = arena.allocate((capacity * u64::from(of.stride)) as usize);
+        let (cursor, drops) = match of.chunk {
+            Some(_) => (arena.allocate(8), arena.allocate((4 * units) as usize)),
+            None => (0, 0),
         };
-        Placed { base, cursor, drops, segment: Segment { units, capacity, ..Segment::default() } }
+        let counts = match of.room {
+            Some(room) => arena.allocate((u64::from(room.count_bytes()) * units) as usize),
+            None => 0,
+        };
+        Placed { base, cursor, drops, counts, segment: Segment { units, capacity, ..Segment::default() } }
     }
 
     fn read(self, arena: &Arena) -> Segment {
         let claims = arena.download(self.cursor).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let drops = arena.download(self.drops);
-        Segment { bytes: arena.download(self.base), claims, drops, ..self.segment }
+        let (drops, counts) = (arena.download(self.drops), arena.download(self.counts));
+        Segment { bytes: arena.download(self.base), claims, drops, counts, ..self.segment }
     }
 }
 
@@ -236,14 +243,14 @@ pub fn run_watched(
     if let Some(probed) = probed {
         let context = kernel.params.last().ok_or("no context")?;
         let woven = probed.kernel(name).ok_or_else(|| format!("`{name}` has no probes"))?;
-        for (unit, stride, chunk) in probed.units(woven) {
-            let units = unit.count(job.shape.grid, job.shape.block, options.sms).ok_or("too many units")?;
-            let capacity = match chunk {
+        for of in probed.units(woven) {
+            let units = of.unit.count(job.shape.grid, job.shape.block, options.sms).ok_or("too many units")?;
+            let capacity = match of.chunk {
                 // Rounded up as a segment is. An access behind it is told by the arena.
-                None => units.next_multiple_of(16),
+                None => (units * of.room.map_or(1, |room| room.records().into())).next_multiple_of(16),
                 Some(chunk) => probed.room.chunks(units) * u64::from(chunk),
             };
-            segments.push(Placed::new(&mut arena, units, capacity, stride, chunk.is_some()));
+            segments.push(Placed::new(&mut arena, units, capacity, of));
         }
         for slot in &woven.slots {
             let segment = |number: u32| segments.get(number as usize).ok_or("a slot of no map");
@@ -254,6 +261,7 @@ pub fn run_watched(
                 Fill::Cursor(number) => segment(number)?.cursor,
                 Fill::Drops(number) => segment(number)?.drops,
                 Fill::Units(number) => segment(number)?.segment.units,
+                Fill::Counts(number) => segment(number)?.counts,
                 Fill::Launch => LAUNCH,
             };
             let bytes = word.to_le_bytes();

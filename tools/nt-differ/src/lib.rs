@@ -28,4 +28,5 @@ pub mod probed;
 pub mod random;
 pub mod records;
 pub mod sidecar;
+pub mod slots;
 mod traced;

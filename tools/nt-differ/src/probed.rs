@@ -3,6 +3,7 @@
 use crate::device::{self, Text};
 use nt_ir::Prepared;
 use nt_ir::launch::Conditions;
+use nt_ir::program::UnitRoom;
 use nt_vgpu::Program;
 use nt_weave::{Woven, WovenKernel};
 use nt_wire::message::Unit;
@@ -32,6 +33,19 @@ pub struct Probed {
     pub program: Program,
     /// How much room its streams get.
     pub room: Room,
+}
+
+/// Whose records or cells a map or table has, and how many.
+#[derive(Debug, Clone, Copy)]
+pub struct Units {
+    /// Whose.
+    pub unit: Unit,
+    /// Bytes of a record, of a unit's cells, or of a stream's slot.
+    pub stride: u32,
+    /// Of a stream, the slots of a chunk.
+    pub chunk: Option<u32>,
+    /// Of an array with a capacity, the records of a unit.
+    pub room: Option<UnitRoom>,
 }
 
 /// How many chunks a stream gets.
@@ -80,14 +94,20 @@ impl Probed {
         self.woven.kernels.iter().find(|kernel| kernel.name == name)
     }
 
-    /// The units of a kernel's maps and then of its tables, how many bytes each takes, or a slot of a stream, and of a
-    /// stream the slots of a chunk.
-    pub fn units(&self, kernel: &WovenKernel) -> Vec<(Unit, u32, Option<u32>)> {
-        let maps = kernel.maps.iter().map(|map| match &map.stream {
-            None => (device::unit(map.unit), map.layout.stride, None),
-            Some(stream) => (device::unit(map.unit), nt_ir::layout::SLOT, Some(stream.chunk)),
+    /// The units of a kernel's maps and then of its tables.
+    pub fn units(&self, kernel: &WovenKernel) -> Vec<Units> {
+        let maps = kernel.maps.iter().map(|map| Units {
+            unit: device::unit(map.unit),
+            stride: map.stream.as_ref().map_or(map.layout.stride, |_| nt_ir::layout::SLOT),
+            chunk: map.stream.as_ref().map(|stream| stream.chunk),
+            room: self.probe.program.maps.get(map.map).and_then(nt_ir::program::Map::room),
         });
-        let tables = kernel.tables.iter().map(|t| (t.unit.map_or(Unit::Sm, device::unit), t.stride(), None));
+        let tables = kernel.tables.iter().map(|table| Units {
+            unit: table.unit.map_or(Unit::Sm, device::unit),
+            stride: table.stride(),
+            chunk: None,
+            room: None,
+        });
         maps.chain(tables).collect()
     }
 

@@ -3,8 +3,8 @@
 use crate::counted::Cells;
 use crate::device::{Job, Ran, Segment};
 use crate::probed::Probed;
-use nt_ir::layout::{CELL, Presence, Slot};
-use nt_ir::program::{Source, Unit};
+use nt_ir::layout::{CELL, Layout, Presence, Slot};
+use nt_ir::program::{Column, Source, Unit};
 
 /// A table's cells that are not 0: by block, or by SM where nothing of the launch is a key.
 ///
@@ -53,7 +53,7 @@ pub struct Records {
     /// Units of a block.
     pub of_a_block: u64,
     /// By unit.
-    pub all: Vec<Option<Vec<u64>>>,
+    pub all: Vec<Option<Record>>,
 }
 
 /// Reads a map.
@@ -67,37 +67,55 @@ pub fn map(probed: &Probed, job: &Job, ran: &Ran, name: &str) -> Result<Records,
     let map = &kernel.maps[number];
     let segment = ran.segments.get(number).ok_or("a map without a segment")?;
     let columns = &probed.probe.program.maps.get(map.map).ok_or("a map of no program")?.columns;
-    let read = |slot: Slot, unit: u64| read(segment, &map.layout, slot, unit);
     let mut all = Vec::new();
     for unit in 0..segment.capacity {
-        let mut fields: Vec<u64> = map.layout.slots.iter().map(|&slot| read(slot, unit)).collect();
-        let is_there = match map.layout.presence {
-            Presence::Bit { field, bit } => {
-                let value = fields.get_mut(field as usize).ok_or("presence in no field")?;
-                let is_there = *value >> bit & 1 == 1;
-                *value &= !(1 << bit);
-                is_there
-            }
-            Presence::Byte(slot) => read(slot, unit) == 1,
-            Presence::Mask => return Err(format!("`{name}` is a stream")),
-        };
-        if unit >= segment.units {
-            if is_there || fields.iter().any(|&field| field != 0) {
-                return Err(format!("`{name}`: record {unit} is there, the launch has {}", segment.units));
-            }
-            continue;
+        let record = at(segment, &map.layout, columns, unit)?;
+        if unit < segment.units {
+            all.push(record);
+        } else if record.is_some() {
+            return Err(format!("`{name}`: record {unit} is there, the launch has {}", segment.units));
         }
-        let field = |index: u32| fields.get(index as usize).copied().unwrap_or(0);
-        let column = |source: Source| match source {
-            Source::Field(index) => field(index),
-            Source::Difference(from, less) => field(from).wrapping_sub(field(less)),
-        };
-        all.push(is_there.then(|| columns.iter().map(|one| column(one.source)).collect()));
     }
     Ok(Records { of_a_block: units_of_a_block(job, map.unit), all })
 }
 
-fn read(segment: &Segment, layout: &nt_ir::layout::Layout, slot: Slot, unit: u64) -> u64 {
+/// A record, as the columns that a reader shows.
+pub type Record = Vec<u64>;
+
+/// The record of an index, `None` if there is none.
+///
+/// # Errors
+/// Something is written of it, but not that it is there.
+pub(crate) fn at(
+    segment: &Segment,
+    layout: &Layout,
+    columns: &[Column],
+    index: u64,
+) -> Result<Option<Record>, String> {
+    let read = |slot: Slot| read(segment, layout, slot, index);
+    let mut fields: Vec<u64> = layout.slots.iter().map(|&slot| read(slot)).collect();
+    let is_there = match layout.presence {
+        Presence::Bit { field, bit } => {
+            let value = fields.get_mut(field as usize).ok_or("presence in no field")?;
+            let is_there = *value >> bit & 1 == 1;
+            *value &= !(1 << bit);
+            is_there
+        }
+        Presence::Byte(slot) => read(slot) == 1,
+        Presence::Mask => return Err("a stream has events, not records".to_owned()),
+    };
+    let field = |index: u32| fields.get(index as usize).copied().unwrap_or(0);
+    let column = |source: Source| match source {
+        Source::Field(index) => field(index),
+        Source::Difference(from, less) => field(from).wrapping_sub(field(less)),
+    };
+    if !is_there && fields.iter().any(|&field| field != 0) {
+        return Err(format!("record {index} is not there, and holds {fields:?}"));
+    }
+    Ok(is_there.then(|| columns.iter().map(|one| column(one.source)).collect()))
+}
+
+fn read(segment: &Segment, layout: &Layout, slot: Slot, unit: u64) -> u64 {
     let (offset, size) = (u64::from(slot.offset), u64::from(slot.size));
     let at = match layout.columnar {
         true => offset * segment.capacity + unit * size,

@@ -80,6 +80,7 @@ fn slots(kernel: &WovenKernel) -> String {
             Fill::Cursor(map) => write!(out, " cursor.{}@{at}", name(map)),
             Fill::Drops(map) => write!(out, " drops.{}@{at}", name(map)),
             Fill::Units(map) => write!(out, " units.{}@{at}", name(map)),
+            Fill::Counts(map) => write!(out, " counts.{}@{at}", name(map)),
             Fill::Launch => write!(out, " launch@{at}"),
         };
     }

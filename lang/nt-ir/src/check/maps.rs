@@ -3,11 +3,9 @@
 use super::{Checker, FIELDS, is_name};
 use crate::known::known_when_woven;
 use crate::layout::{EVENT_SLOTS, SLOT, most_slots};
-use crate::program::{Inst, Map, MapId, MapKind, Op, Probe, Source, Type, Unit, ValueId};
+use crate::program::{Inst, MOST_RECORDS, Map, MapId, MapKind, Op, Probe, Source, Type, Unit, ValueId};
 use std::collections::BTreeSet;
 
-/// The records a unit may have room for.
-const CAPACITY: u32 = 1 << 20;
 /// The slots that a stream may have: their numbers are 32 bits wide, and the last ones mean something else.
 const STREAM_SLOTS: u64 = 0xffff_0000;
 
@@ -54,7 +52,7 @@ impl Checker<'_> {
                 self.wrong(map.span, format!("the stream `{name}` is not of warps"));
             }
             MapKind::Slots { capacity, .. }
-                if map.unit == Unit::Block || !(1..=CAPACITY).contains(&capacity) =>
+                if map.unit == Unit::Block || !(1..=MOST_RECORDS).contains(&capacity) =>
             {
                 self.wrong(map.span, format!("`{name}` has room for {capacity} a {}", map.unit.word()));
             }

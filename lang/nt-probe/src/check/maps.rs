@@ -5,12 +5,10 @@ use crate::ast::{self, Item, Records};
 use crate::token::Word;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::layout::{EVENT_SLOTS, SLOT, most_slots};
-use nt_ir::program::{Column, Field, Map, MapKind, Policy, Source, Type, Unit};
+use nt_ir::program::{Column, Field, MOST_RECORDS, Map, MapKind, Policy, Source, Type, Unit};
 
 /// The fields a record may have; a store of one is an instruction at every site.
 const FIELDS: usize = 64;
-/// The records of a unit that an array may have room for.
-const CAPACITY: u32 = 1 << 20;
 
 /// A map of records, as far as it holds.
 pub(super) struct Declared<'s> {
@@ -171,10 +169,10 @@ impl<'s> Checker<'_, 's> {
     fn capacity(&mut self, capacity: &ast::Expr<'s>) -> Option<u32> {
         let value = self.constant_of(capacity, Type::U64)?;
         match u32::try_from(value) {
-            Ok(value) if (1..=CAPACITY).contains(&value) => Some(value),
+            Ok(value) if (1..=MOST_RECORDS).contains(&value) => Some(value),
             _ => {
                 let message =
-                    format!("a capacity of {value}, where 1 to {CAPACITY} records a unit are possible");
+                    format!("a capacity of {value}, where 1 to {MOST_RECORDS} records a unit are possible");
                 let diagnostic = Diagnostic::error("map-bound", capacity.span, message)
                     .help("a `stream<warp>` has no bound for a warp");
                 self.found.push(diagnostic);

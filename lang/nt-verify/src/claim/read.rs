@@ -4,10 +4,10 @@
 //! base.heat@8:8    the word `base` of map `heat`, 8 bytes from byte 8 on
 //! ```
 //!
-//! Fields stand in any order, so what a map is shows only when all of them are there: one with `units`, `cursor` and
-//! `drops` is a stream, whose `cap` has 4 bytes.
+//! Fields stand in any order, so what a map is shows only when all of them are there: one with `units` and `counts` has
+//! several records a unit, one with `units`, `cursor` and `drops` is a stream, whose `cap` has 4 bytes.
 
-use super::{Claim, Column, Field, FieldKind, Map, OPEN, Pin, SLOT, Shape};
+use super::{Claim, Column, Field, FieldKind, Map, OPEN, Pin, SLOT, Shape, THREAD_COUNT, WARP_COUNT};
 use nt_diag::Span;
 use std::collections::HashSet;
 
@@ -33,23 +33,55 @@ enum Word {
     Units,
     Cursor,
     Drops,
+    Counts,
+}
+
+/// What a map is, by which words it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    /// A record a unit, or a table.
+    Plain,
+    /// Several a unit.
+    Counted,
+    Stream,
+}
+
+impl Sort {
+    fn word(self) -> &'static str {
+        match self {
+            Sort::Plain => "map",
+            Sort::Counted => "map with counts",
+            Sort::Stream => "stream",
+        }
+    }
 }
 
 impl Word {
-    const ALL: [(&'static str, Word); 5] = [
+    const ALL: [(&'static str, Word); 6] = [
         ("base", Word::Base),
         ("cap", Word::Cap),
         ("units", Word::Units),
         ("cursor", Word::Cursor),
         ("drops", Word::Drops),
+        ("counts", Word::Counts),
     ];
 
     /// How many bytes it has.
-    fn size(self, of_stream: bool) -> u32 {
+    fn size(self, of: Sort) -> u32 {
         match self {
-            Word::Cap if of_stream => 4,
+            Word::Cap if of == Sort::Stream => 4,
             Word::Units => 4,
-            Word::Base | Word::Cap | Word::Cursor | Word::Drops => 8,
+            Word::Base | Word::Cap | Word::Cursor | Word::Drops | Word::Counts => 8,
+        }
+    }
+
+    /// Has a map of that sort it?
+    fn is_of(self, sort: Sort) -> bool {
+        match self {
+            Word::Base | Word::Cap => true,
+            Word::Units => sort != Sort::Plain,
+            Word::Cursor | Word::Drops => sort == Sort::Stream,
+            Word::Counts => sort == Sort::Counted,
         }
     }
 
@@ -60,6 +92,7 @@ impl Word {
             Word::Units => FieldKind::Units(map),
             Word::Cursor => FieldKind::Cursor(map),
             Word::Drops => FieldKind::Drops(map),
+            Word::Counts => FieldKind::Counts(map),
         }
     }
 }
@@ -69,7 +102,7 @@ impl Word {
 struct Parts<'c> {
     name: &'c str,
     /// Offset and size of each of [`Word::ALL`].
-    words: [Option<(u32, u32)>; 5],
+    words: [Option<(u32, u32)>; 6],
     shape: Option<Shape>,
 }
 
@@ -240,30 +273,44 @@ impl Parts<'_> {
     /// The map, whose fields are added to `fields`.
     fn map(self, index: u32, fields: &mut Vec<Field>) -> Result<Map, String> {
         let name = self.name;
-        let [_, _, more @ ..] = self.words;
-        let is_stream = more.iter().any(Option::is_some);
+        let [_, _, units, cursor, drops, counts] = self.words.map(|word| word.is_some());
+        let sort = match (cursor || drops, counts, units) {
+            (false, true, _) => Sort::Counted,
+            (false, false, false) => Sort::Plain,
+            _ => Sort::Stream,
+        };
         for ((text, word), place) in Word::ALL.into_iter().zip(self.words) {
-            let of_all = matches!(word, Word::Base | Word::Cap);
-            let Some((offset, size)) = place else {
-                if of_all || is_stream {
-                    let what = if of_all { "map" } else { "stream" };
-                    return Err(format!("{what} `{name}` has no `{text}`"));
+            let Some((offset, size)) = place.filter(|_| word.is_of(sort)) else {
+                let what = if matches!(word, Word::Base | Word::Cap) { Sort::Plain } else { sort };
+                match (word.is_of(sort), place) {
+                    (true, _) => return Err(format!("{} `{name}` has no `{text}`", what.word())),
+                    (false, Some(_)) => return Err(format!("{} `{name}` has `{text}`", sort.word())),
+                    (false, None) => continue,
                 }
-                continue;
             };
-            let wanted = word.size(is_stream);
+            let wanted = word.size(sort);
             if size != wanted {
                 return Err(format!("`{text}.{name}` has {wanted} bytes, not {size}"));
             }
             fields.push(Field { kind: word.kind(index), offset, size });
         }
+        let is_table = name.starts_with('@');
+        if sort == Sort::Counted && is_table {
+            return Err(format!("table `{name}` has `counts`"));
+        }
         let shape = match self.shape {
             None => return Err(format!("map `{name}` has no `stride` and no `columns`")),
-            Some(Shape::Packed { stride: SLOT }) if is_stream && !name.starts_with('@') => Shape::Slots,
-            Some(_) if is_stream => return Err(format!("`{name}` is a stream, but has no stride of {SLOT}")),
+            Some(Shape::Packed { stride: SLOT }) if sort == Sort::Stream && !is_table => Shape::Slots,
+            Some(_) if sort == Sort::Stream => {
+                return Err(format!("`{name}` is a stream, but has no stride of {SLOT}"));
+            }
             Some(shape) => shape,
         };
-        Ok(Map { name: name.to_owned(), shape })
+        let of_unit = match &shape {
+            Shape::Packed { .. } => WARP_COUNT,
+            Shape::Columns(_) | Shape::Slots => THREAD_COUNT,
+        };
+        Ok(Map { name: name.to_owned(), shape, counts: (sort == Sort::Counted).then_some(of_unit) })
     }
 }
 

@@ -14,7 +14,7 @@ fn a_claim_of_two_maps() {
                 columns.b=8,4,4,1 cap.b@40:8 base.b@32:8*/";
     let claim = Claim::parse(text, 0).expect("is a claim");
     assert_eq!((claim.prefix.as_str(), claim.size), ("nt1_", 48));
-    assert_eq!(claim.maps[0], Map { name: "a".into(), shape: Shape::Packed { stride: 16 } });
+    assert_eq!(claim.maps[0], Map { name: "a".into(), shape: Shape::Packed { stride: 16 }, counts: None });
     let Shape::Columns(columns) = &claim.maps[1].shape else { panic!("{claim:?}") };
     // The prefix sums of the widths.
     assert_eq!(
@@ -98,7 +98,7 @@ fn a_claim_of_a_stream() {
                 base.m@32:8 cap.m@40:8 stride.m=32*/";
     let claim = Claim::parse(text, 0).expect("is a claim");
     assert_eq!(claim.size, 48);
-    assert_eq!(claim.maps[0], Map { name: "ev".into(), shape: Shape::Slots });
+    assert_eq!(claim.maps[0], Map { name: "ev".into(), shape: Shape::Slots, counts: None });
     assert!(claim.maps[0].is_stream() && !claim.maps[1].is_stream() && !claim.maps[0].is_table());
     let kinds: Vec<_> = claim.fields.iter().map(|field| (field.kind, field.offset, field.size)).collect();
     assert_eq!(
@@ -139,4 +139,53 @@ fn what_is_no_stream() {
     refused(&stream("units.s", "units.@t"), "map `@t` has no `base`");
     refused(&stream("units.s", "unit.s"), "`unit.s@12:4` is no field of a claim");
     refused("/*nt:ctx prefix=nt_ base.a@0:8 cap.a@8:4 stride.a=16*/", "`cap.a` has 8 bytes, not 4");
+}
+
+#[test]
+fn maps_with_counts() {
+    let text = "/*nt:ctx prefix=nt_ base.w@0:8 cap.w@8:8 counts.w@16:8 units.w@24:4 base.t@32:8 cap.t@40:8 units.t@28:4 \
+                counts.t@48:8 stride.w=16 columns.t=8,1*/";
+    let claim = Claim::parse(text, 0).expect("is a claim");
+    assert_eq!(claim.size, 56);
+    let columns = vec![Column { offset: 0, width: 8 }, Column { offset: 8, width: 1 }];
+    assert_eq!(
+        claim.maps,
+        [
+            Map { name: "w".into(), shape: Shape::Packed { stride: 16 }, counts: Some(8) },
+            Map { name: "t".into(), shape: Shape::Columns(columns), counts: Some(4) },
+        ]
+    );
+    let kinds: Vec<_> = claim.fields.iter().map(|field| (field.kind, field.offset, field.size)).collect();
+    assert_eq!(
+        kinds[2..5],
+        [(FieldKind::Counts(0), 16, 8), (FieldKind::Units(0), 24, 4), (FieldKind::Units(1), 28, 4)]
+    );
+}
+
+#[test]
+fn what_is_no_map_with_counts() {
+    let array = |old: &str, new: &str| {
+        let text = "/*nt:ctx prefix=nt_ base.m@0:8 cap.m@8:8 counts.m@16:8 units.m@24:4 stride.m=16*/";
+        assert!(text.contains(old), "{old}");
+        text.replacen(old, new, 1)
+    };
+    refused(&array("cap.m@8:8 ", ""), "map `m` has no `cap`");
+    refused(&array(" units.m@24:4", ""), "map with counts `m` has no `units`");
+    refused(&array("counts.m@16:8 ", ""), "`cap.m` has 4 bytes, not 8");
+    refused(&array("cap.m@8:8", "cap.m@8:4"), "`cap.m` has 8 bytes, not 4");
+    refused(&array("counts.m@16:8", "counts.m@16:4"), "`counts.m` has 8 bytes, not 4");
+    refused(&array("units.m@24:4", "units.m@24:8"), "`units.m` has 4 bytes, not 8");
+    refused(&array("counts.m@16:8", "counts.m@8:8"), "two fields overlap at offset 8");
+    refused(
+        &array("units.m@24:4", "units.m@24:4 cursor.m@32:8 drops.m@40:8"),
+        "`cap.m` has 4 bytes, not 8",
+    );
+    refused(
+        "/*nt:ctx prefix=nt_ base.m@0:8 cap.m@8:4 units.m@12:4 cursor.m@16:8 drops.m@24:8 counts.m@32:8 stride.m=16*/",
+        "stream `m` has `counts`",
+    );
+    refused(
+        "/*nt:ctx prefix=nt_ base.@m@0:8 cap.@m@8:8 counts.@m@16:8 units.@m@24:4 stride.@m=16*/",
+        "table `@m` has `counts`",
+    );
 }

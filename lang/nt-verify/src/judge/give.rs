@@ -108,7 +108,8 @@ impl<'w> Judge<'_, 'w> {
                     | (FieldKind::Cap(of), FieldKind::Cap(_))
                     | (FieldKind::Units(of), FieldKind::Units(_))
                     | (FieldKind::Cursor(of), FieldKind::Cursor(_))
-                    | (FieldKind::Drops(of), FieldKind::Drops(_)) => of == map,
+                    | (FieldKind::Drops(of), FieldKind::Drops(_))
+                    | (FieldKind::Counts(of), FieldKind::Counts(_)) => of == map,
                     _ => false,
                 };
                 same && field.size * 8 == bits
@@ -123,6 +124,7 @@ impl<'w> Judge<'_, 'w> {
             Some(Unknown::Base(Area::Records(map))) => of_map(map, FieldKind::Base(0)),
             Some(Unknown::Base(Area::Cursor(map))) => of_map(map, FieldKind::Cursor(0)),
             Some(Unknown::Base(Area::Drops(map))) => of_map(map, FieldKind::Drops(0)),
+            Some(Unknown::Base(Area::Counts(map))) => of_map(map, FieldKind::Counts(0)),
             Some(Unknown::Room(Room::Cap(map)) | Unknown::Low(Room::Cap(map))) => {
                 of_map(map, FieldKind::Cap(0))
             }

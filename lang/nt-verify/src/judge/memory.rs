@@ -4,9 +4,11 @@
 //! st.global.u64 [%nt_a+8], %nt_end;             a = base(heat) + 16·i, and i < cap(heat) holds here
 //! red.global.add.u32 [%nt_d], 1;                d = drops(ev) + 4·w, and w < units(ev)
 //! atom.global.add.u64 %nt_f, [%nt_u], 1;        u = cursor(ev) + 8·rank, and rank is 0 in every lane that is here
+//! atom.global.add.u32 %nt_f, [%nt_u+4], 1;      u = counts(last) + 8·w + 8·rank, and w < units(last)
+//! st.global.b32 [%nt_u], %nt_n;                 u = counts(last) + 8·w: the lower half, which nothing is added to
 //! ```
 //!
-//! The last one is how a single lane adds: the address seems to differ between lanes, so that ptxas elects none again.
+//! A rank in an address is how a single lane adds: the address seems to differ between lanes, so that ptxas elects none again.
 //!
 //! One comparison may speak for several records of a row. Of `i < cap` and `(i + c) mod 2^32 < cap`, where `c` is small
 //! and `cap` well below 2^32, follows that `i + c` does not wrap and that all from `i` to `i + c` are below; and so it
@@ -14,14 +16,15 @@
 
 use super::{During, Judge};
 use crate::Rule;
-use crate::claim::{SLOT, Shape as MapShape};
+use crate::claim::{SLOT, Shape as MapShape, WARP_COUNT};
 use crate::opcode::{Act, Form, Slot};
 use crate::span::{Instruction, Shape};
 use crate::value::{Area, Fact, Facts, Known, Linear, Room, Unknown};
 
-/// Bytes of a stream's cursor, and of a count of drops.
+/// Bytes of a stream's cursor, of a count of drops, and of what is stored or added to in a unit's counts.
 const CURSOR: u64 = 8;
 const DROPS: u64 = 4;
+const COUNT: u64 = 4;
 
 impl<'w> Judge<'_, 'w> {
     /// A store, an addition or a claim, of an `amount` where that is told.
@@ -56,7 +59,12 @@ impl<'w> Judge<'_, 'w> {
             (Act::Reduce, Area::Drops(map)) if bytes == DROPS => {
                 self.in_drops(base, &address, map, &during.facts)
             }
-            (Act::Claim, Area::Cursor(map)) => self.at_cursor(base, &address, map, amount, &during.facts),
+            (Act::Claim, Area::Cursor(map)) if bytes == CURSOR => {
+                self.at_cursor(base, &address, map, amount, &during.facts)
+            }
+            (Act::Store | Act::Claim, Area::Counts(map)) if bytes == COUNT => {
+                self.in_counts(base, &address, map, form.act, amount, &during.facts)
+            }
             (act, area) => Some(self.misused(act, area)),
         };
         if let Some(message) = refused {
@@ -90,6 +98,13 @@ impl<'w> Judge<'_, 'w> {
             Area::Drops(map) => {
                 format!(
                     "these are the drops of `{}`, to which only `red.global.add.u32` adds",
+                    self.name(map)
+                )
+            }
+            Area::Counts(map) => {
+                format!(
+                    "these are the counts of `{}`, of which the lower half is stored by `st.global.b32`, and a warp's upper half \
+                     is what `atom.global.add.u32` adds to",
                     self.name(map)
                 )
             }
@@ -198,6 +213,38 @@ impl<'w> Judge<'_, 'w> {
                 self.name(map)
             )
         })
+    }
+
+    /// Is the address that of a unit's count: of what it is to store, or, of a warp, of what its other lanes took?
+    fn in_counts(
+        &self,
+        base: &str,
+        address: &Linear,
+        map: u32,
+        act: Act,
+        amount: Option<Linear>,
+        facts: &Facts,
+    ) -> Option<String> {
+        let name = self.name(map);
+        let of_unit = self.site.claim.maps.get(map as usize).and_then(|map| map.counts).unwrap_or(0);
+        let adds = act == Act::Claim;
+        if adds && of_unit != WARP_COUNT {
+            return Some(format!("to the counts of `{name}`, which are of threads, nothing is added"));
+        }
+        let half = if adds { COUNT } else { 0 };
+        let fits = self.rows(Room::Units(map), facts).any(|(unit, _)| {
+            let rest = self.rest(address, Area::Counts(map), &unit, u64::from(of_unit));
+            let rest = rest.and_then(|rest| rest.plus(&Linear::constant(half), u64::MAX));
+            rest.is_some_and(|rest| self.has_room(&rest, COUNT, COUNT, facts))
+        });
+        if !fits {
+            let half = if adds { "upper half of the " } else { "" };
+            return Some(format!(
+                "`{base}` is not the {half}count of `{name}` of a unit that is below `units` here, in every lane that comes here"
+            ));
+        }
+        let is_one = amount.is_none_or(|amount| amount.as_constant() == Some(1));
+        (!is_one).then(|| format!("records of `{name}` are counted one at a time"))
     }
 
     /// Is the address the cursor's, and what is added 1?

@@ -192,7 +192,9 @@ impl<'w> Judge<'_, 'w> {
         let field = u32::try_from(offset).ok().and_then(|offset| self.site.claim.field_at(offset));
         // The low half of a number is a number; that of an address is nothing.
         let fits = |field: &Field| match field.kind {
-            FieldKind::Base(_) | FieldKind::Cursor(_) | FieldKind::Drops(_) => width == field.size,
+            FieldKind::Base(_) | FieldKind::Cursor(_) | FieldKind::Drops(_) | FieldKind::Counts(_) => {
+                width == field.size
+            }
             FieldKind::Zero
             | FieldKind::Launch
             | FieldKind::Cap(_)
@@ -210,6 +212,7 @@ impl<'w> Judge<'_, 'w> {
             (FieldKind::Base(map), _) => base(Area::Records(map)),
             (FieldKind::Cursor(map), _) => base(Area::Cursor(map)),
             (FieldKind::Drops(map), _) => base(Area::Drops(map)),
+            (FieldKind::Counts(map), _) => base(Area::Counts(map)),
             (FieldKind::Cap(map), 64) => Known::Word(Linear::unknown(Unknown::Room(Room::Cap(map)))),
             (FieldKind::Cap(map), 32) => Known::Half(Linear::unknown(Unknown::Low(Room::Cap(map)))),
             (FieldKind::Units(map), 32) => Known::Half(Linear::unknown(Unknown::Low(Room::Units(map)))),

@@ -77,7 +77,7 @@ fn what_is_not() {
         "ld.u32",
         "ld.param.v2.u64",
         "ld.param::func.u32",
-        "atom.global.add.u32",
+        "atom.global.add.s32",
         "ld.const.u32",
         "ld.volatile.const.u64",
         "red.add.u64",

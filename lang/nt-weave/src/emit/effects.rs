@@ -19,16 +19,20 @@ use super::add::{self, Add};
 use super::index::Known;
 use super::operand::{Class, Operand};
 use super::save::Save;
+use super::slots::Leader;
 use super::stream::Event;
 use super::{Refusal, Span, When};
 use crate::context::Fill;
 use crate::sites::Kind;
+use crate::slots::to_slots;
 use nt_ir::program::{BinaryOp, Inst, Key, Op, Unit, ValueId};
 
 /// Something that is done to memory.
 #[derive(Clone, Copy)]
 pub(super) enum Effect<'a> {
     Save(Save<'a>),
+    /// A save to an array with a capacity.
+    Next(Save<'a>),
     Add(Add<'a>),
     Event(Event<'a>),
 }
@@ -45,11 +49,18 @@ struct Region<'a> {
     /// `None` where the election has seen to it.
     guard: Option<ValueId>,
     effects: Vec<Effect<'a>>,
+    /// Who saves to an array of warps with a capacity, once that is known.
+    leader: Option<Leader<'a>>,
 }
 
 impl Region<'_> {
     fn is_of_events(&self) -> bool {
         self.effects.iter().any(|effect| matches!(effect, Effect::Event(_)))
+    }
+
+    /// Is it a save to an array with a capacity, which is alone in its region?
+    fn is_of_slots(&self) -> bool {
+        matches!(self.effects.first(), Some(Effect::Next(_)))
     }
 
     fn has_short_events(&self) -> bool {
@@ -79,6 +90,9 @@ impl<'a> Span<'a> {
                         self.group(region.predicate)?;
                     }
                 }
+                Lanes::Of(Unit::Warp) if region.is_of_slots() => {
+                    region.leader = Some(self.leader(region.predicate)?);
+                }
                 Lanes::Of(unit) => {
                     self.elected(unit, region.predicate)?;
                 }
@@ -102,6 +116,8 @@ impl<'a> Span<'a> {
             let used = if region.is_of_events() {
                 self.events(&region)?;
                 false
+            } else if region.is_of_slots() {
+                self.slot_region(&region, skip)?
             } else if self.is_predicated(&region) {
                 self.predicated_region(&region)?
             } else {
@@ -135,7 +151,12 @@ impl<'a> Span<'a> {
                     }
                     (Op::Save { map, values }, None) => {
                         let unit = program.maps.get(map.0 as usize).map_or(probe.unit, |map| map.unit);
-                        (Effect::Save(Save { probe: p, map: *map, values }), Some(unit), Lanes::Of(unit))
+                        let save = Save { probe: p, map: *map, values };
+                        let effect = match to_slots(program, &inst.op) {
+                            None => Effect::Save(save),
+                            Some(_) => Effect::Next(save),
+                        };
+                        (effect, Some(unit), Lanes::Of(unit))
                     }
                     (Op::Aggregate { table, value }, _) => {
                         let keys = program.tables.get(table.0 as usize).map_or(&[][..], |table| &table.keys);
@@ -164,12 +185,22 @@ impl<'a> Span<'a> {
                         if (last.lanes, last.at, last.predicate, last.guard)
                             == (lanes, at, predicate, guard)
                             && last.is_of_events() == matches!(effect, Effect::Event(_))
+                            && !(last.is_of_slots() || matches!(effect, Effect::Next(_)))
                             && (guard.is_none() || last.probe == p) =>
                     {
                         last.effects.push(effect);
                     }
                     _ => {
-                        regions.push(Region { lanes, at, probe: p, predicate, guard, effects: vec![effect] });
+                        let effects = vec![effect];
+                        regions.push(Region {
+                            lanes,
+                            at,
+                            probe: p,
+                            predicate,
+                            guard,
+                            effects,
+                            leader: None,
+                        });
                     }
                 }
             }
@@ -297,8 +328,30 @@ impl<'a> Span<'a> {
                     let (address, cell) = self.cell_address(add, index)?;
                     self.add(add, address, cell, "")?;
                 }
-                // Regions are of events or of none.
-                Effect::Event(_) => {}
+                // These have regions of their own.
+                Effect::Event(_) | Effect::Next(_) => {}
+            }
+        }
+        self.leave(mark);
+        Ok(true)
+    }
+
+    /// A record of an array with a capacity. It is counted also where it finds no room.
+    fn slot_region(&mut self, region: &Region<'a>, skip: u32) -> Result<bool, Refusal> {
+        let guard = match self.when(region.probe, region.guard)? {
+            When::Never => return Ok(false),
+            When::Always => None,
+            When::If(guard) => Some(guard),
+        };
+        let target = self.target(skip);
+        let leads = region.leader.map(|leader| leader.leads);
+        for needed in leads.into_iter().chain(guard) {
+            self.line(format_args!("@!{needed} bra {target};"));
+        }
+        let mark = self.enter();
+        for &effect in &region.effects {
+            if let Effect::Next(save) = effect {
+                self.save_next(save, region.leader, &target)?;
             }
         }
         self.leave(mark);
@@ -333,8 +386,8 @@ impl<'a> Span<'a> {
                     let room = self.room(number, index, needed)?;
                     self.save(save, number, index, &format!("@{room} "))?;
                 }
-                // Regions are of events or of none.
-                Effect::Event(_) => {}
+                // These have regions of their own.
+                Effect::Event(_) | Effect::Next(_) => {}
             }
         }
         Ok(false)
@@ -361,7 +414,7 @@ impl<'a> Span<'a> {
     /// How the context counts the map or table.
     fn number(&self, effect: Effect<'a>) -> Result<u32, Refusal> {
         match effect {
-            Effect::Save(save) => self.map_number(save.map),
+            Effect::Save(save) | Effect::Next(save) => self.map_number(save.map),
             Effect::Event(event) => self.map_number(event.map),
             Effect::Add(add) => self.cell(add.probe, add.table).map(|(number, ..)| number),
         }

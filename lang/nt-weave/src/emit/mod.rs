@@ -31,6 +31,7 @@ pub(crate) mod live;
 mod operand;
 mod ops;
 mod save;
+mod slots;
 mod states;
 mod stream;
 
@@ -129,8 +130,10 @@ pub(crate) fn run(
     span.load_old();
     span.initialise_states();
     span.initialise_streams()?;
+    span.initialise_slots();
     span.share_election();
     span.run_states()?;
+    span.store_counts()?;
     span.effects(end, guarded)?;
     let saves = span.saves();
     let text = span.finish()?;
@@ -145,7 +148,7 @@ impl<'a> Span<'a> {
         let site = self.site;
         let Some(guard) = site.found.guard.as_ref().filter(|_| !site.found.reach) else { return false };
         let register = self.before(&guard.register);
-        if self.only_increases() {
+        if !self.site.bodies.is_empty() && self.only_increases() {
             self.predicated = Some((guard.negated, register));
             return false;
         }
@@ -159,7 +162,8 @@ impl<'a> Span<'a> {
     fn finish(self) -> Result<String, Refusal> {
         let statements = self.text.bytes().filter(|&byte| byte == b';').count();
         let states = self.plan.states.iter().filter(|keep| **keep == Keep::Register).count()
-            + self.plan.streams.list.len();
+            + self.plan.streams.list.len()
+            + self.plan.slots.list.len();
         let registers = self.counts.iter().sum::<u32>() as usize + states;
         if MOST_STATEMENTS < statements || MOST_REGISTERS < registers {
             return Err(format!(
@@ -178,6 +182,7 @@ impl<'a> Span<'a> {
         }
         if self.site.found.kind == Kind::Entry {
             out.push_str(&self.stream_registers());
+            out.push_str(&self.slot_registers());
         }
         if self.text.is_empty() {
             return Ok(out.trim_end().to_owned());

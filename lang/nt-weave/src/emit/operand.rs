@@ -59,10 +59,10 @@ impl Class {
     }
 }
 
-/// What streams keep at function level.
+/// What streams and arrays with a capacity keep at function level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Own<'a> {
-    /// `%nt_c_dmat`: the next slot of this lane in the stream of that name.
+    /// `%nt_c_dmat`: the next slot of this lane in the stream of that name, or how many records it has taken of an array.
     Cursor(&'a str),
     /// `%nt_mask`: the lanes that came to a run of sites together.
     Mask,

@@ -113,17 +113,21 @@ impl<'a> Span<'a> {
         ty: Type,
         value: Operand<'a>,
     ) -> Operand<'a> {
+        let flag = match layout.presence {
+            Presence::Bit { field: marked, bit } if marked == field => 1u64.checked_shl(bit).unwrap_or(0),
+            _ => 0,
+        };
         if ty == Type::Bool {
+            let [yes, no] = [flag | 1, flag].map(|bits| Operand::number(Type::U8, bits));
             return match value {
-                Operand::Number { bits, .. } => Operand::number(Type::U8, bits),
-                value => self.op(Class::B32, "selp.b32", &[Operand::word(1), Operand::word(0), value]),
+                Operand::Number { bits: 0, .. } => no,
+                Operand::Number { .. } => yes,
+                value => self.op(Class::B32, "selp.b32", &[yes, no, value]),
             };
         }
-        let Presence::Bit { field: marked, bit } = layout.presence else { return value };
-        if marked != field {
+        if flag == 0 {
             return value;
         }
-        let flag = 1u64.checked_shl(bit).unwrap_or(0);
         match (value, Class::of(ty)) {
             (Operand::Number { ty, bits }, _) => Operand::number(ty, bits | flag),
             (value, Class::B64) => self.op(Class::B64, "or.b64", &[value, Operand::long(flag)]),
