@@ -18,6 +18,7 @@ pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
             Fill::Cursor(map) => ntm::Fill::Cursor { map },
             Fill::Drops(map) => ntm::Fill::Drops { map },
             Fill::Units(map) => ntm::Fill::Units { map },
+            Fill::Counts(map) => ntm::Fill::Counts { map },
             Fill::Launch => ntm::Fill::Launch,
         },
     });
