@@ -38,7 +38,7 @@ pub(crate) const CLASSES: &[Class] = &[
                 "add.cc.u32 %r1, %r1, 1;",
                 "addc.u32 %r1, %r1, 1;",
                 "madc.lo.u32 %r1, %r1, %r1, 1;",
-                "atom.global.add.u32 %r1, [%rd1], 1;",
+                "atom.global.add.s32 %r1, [%rd1], 1;",
                 "red.global.min.u32 [%rd1], 1;",
                 "ld.const.s64 %rd1, [%rd1];",
                 "mbarrier.arrive.b64 %rd1, [%rd1];",
