@@ -52,7 +52,8 @@ pub(crate) fn run(
 ) -> Result<Spans, Refused> {
     let sites = &plan.sites;
     let mut spans = Spans { edits: Edits::new(), numbers: Vec::with_capacity(sites.len()), next: first };
-    let has_states = plan.states.contains(&Keep::Register) || !plan.streams.list.is_empty() || !plan.slots.list.is_empty();
+    let has_states =
+        plan.states.contains(&Keep::Register) || !plan.streams.list.is_empty() || !plan.slots.list.is_empty();
     if has_states
         && sites.first().is_none_or(|site| site.found.kind != Kind::Entry)
         && let Some(found) = entry(module, info, function)

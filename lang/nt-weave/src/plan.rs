@@ -247,7 +247,8 @@ fn check_callees(
         let mut saves = saves.filter_map(|inst| {
             let is_event = streams::to_stream(probe, &inst.op).is_some();
             let event = is_event.then_some("an event of a stream");
-            let several = || slots::to_slots(program, &inst.op).map(|_| "a record of an array with a capacity");
+            let several =
+                || slots::to_slots(program, &inst.op).map(|_| "a record of an array with a capacity");
             event.or_else(several)
         });
         if let Some(what) = saves.next() {

@@ -68,11 +68,8 @@ pub(crate) fn plan<'p>(
     }
     let point = Point { wanted: vec![Wanted::Exit], exit: true, ..Point::of(0) };
     let found = sites::find(module, info, &[point], function, files, places)?;
-    let end = |found| Site {
-        found: Found { probes: Vec::new(), ..found },
-        bodies: Vec::new(),
-        turn: Turn::Alone,
-    };
+    let end =
+        |found| Site { found: Found { probes: Vec::new(), ..found }, bodies: Vec::new(), turn: Turn::Alone };
     Ok(Slots { list, ends: found.into_iter().map(end).collect() })
 }
 

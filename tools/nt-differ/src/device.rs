@@ -244,7 +244,8 @@ pub fn run_watched(
         let context = kernel.params.last().ok_or("no context")?;
         let woven = probed.kernel(name).ok_or_else(|| format!("`{name}` has no probes"))?;
         for of in probed.units(woven) {
-            let units = of.unit.count(job.shape.grid, job.shape.block, options.sms).ok_or("too many units")?;
+            let units =
+                of.unit.count(job.shape.grid, job.shape.block, options.sms).ok_or("too many units")?;
             let capacity = match of.chunk {
                 // Rounded up as a segment is. An access behind it is told by the arena.
                 None => (units * of.room.map_or(1, |room| room.records().into())).next_multiple_of(16),

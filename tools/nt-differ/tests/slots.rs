@@ -12,16 +12,13 @@ use std::collections::BTreeMap;
 
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.file 1 \"src/k.cu\"\n";
 
-/// Schedules: the plain one, and some in which lanes that have parted stay so for long.
+/// Schedules: the plain one, in which lanes that have parted meet again as soon as they can, and two in which they do so by
+/// chance, also at the branches of what is woven in.
 const SEEDS: [Option<u64>; 3] = [None, Some(5), Some(77)];
 
 /// Blocks whose threads are no multiple of 32, in one to three dimensions.
-const SHAPES: [([u32; 3], [u32; 3]); 4] = [
-    ([3, 1, 1], [48, 1, 1]),
-    ([2, 3, 1], [10, 5, 1]),
-    ([1, 2, 2], [4, 3, 6]),
-    ([2, 1, 2], [1, 1, 1]),
-];
+const SHAPES: [([u32; 3], [u32; 3]); 4] =
+    [([3, 1, 1], [48, 1, 1]), ([2, 3, 1], [10, 5, 1]), ([1, 2, 2], [4, 3, 6]), ([2, 1, 2], [1, 1, 1])];
 
 /// A probe in kernel `k`, launched in some shape.
 struct Case<'t> {
@@ -45,7 +42,8 @@ impl Case<'_> {
     fn run(&self) -> Vec<Done> {
         let ptx = format!("{HEAD}{}", self.ptx);
         let text = Text::load(&ptx).unwrap_or_else(|why| panic!("{why}"));
-        let prepared = probed::compile(&self.probe, "test").unwrap_or_else(|why| panic!("{}: {why}", self.probe));
+        let prepared =
+            probed::compile(&self.probe, "test").unwrap_or_else(|why| panic!("{}: {why}", self.probe));
         let shape = Shape { grid: self.grid, block: self.block, shared: 0, cooperative: false };
         let buffer = self.buffer.iter().flat_map(|word| word.to_le_bytes()).collect();
         let job = Job { kernel: "k".into(), shape, args: vec![Given::Buffer(buffer)], variables: Vec::new() };
@@ -67,11 +65,20 @@ impl Case<'_> {
         [Conditions::NONE, Conditions::of(self.grid, self.block)].into_iter().map(one).collect()
     }
 
-    /// The units of array `name`, the same in all runs.
+    /// The units of array `name`, the same in all runs: those of threads.
     fn units(&self, name: &str) -> Vec<Unit> {
+        self.same_units(name, |done| &done.runs)
+    }
+
+    /// The same in the plain schedule alone.
+    fn plain_units(&self, name: &str) -> Vec<Unit> {
+        self.same_units(name, |done| &done.runs[..1])
+    }
+
+    fn same_units(&self, name: &str, runs: impl Fn(&Done) -> &[Ran]) -> Vec<Unit> {
         let mut all: Option<Vec<Unit>> = None;
         for done in self.run() {
-            for ran in &done.runs {
+            for ran in runs(&done) {
                 let units = done.units(ran, name);
                 match &all {
                     None => all = Some(units),
@@ -96,6 +103,11 @@ impl Case<'_> {
 }
 
 impl Done {
+    /// The run in the plain schedule.
+    fn plain(&self) -> &Ran {
+        &self.runs[0]
+    }
+
     fn units(&self, ran: &Ran, name: &str) -> Vec<Unit> {
         slots::read(&self.woven, "k", ran, name).unwrap_or_else(|why| panic!("{why}"))
     }
@@ -164,13 +176,22 @@ fn warps_that_stay_together_count_in_lane_0() {
         );
         for (grid, block) in SHAPES {
             let case = Case { ptx: ROUNDS, probe: probe.clone(), grid, block, buffer: vec![rounds] };
-            let units = case.units("m");
-            assert_eq!(units.len() as u64, case.blocks() * case.warps());
-            for (warp, unit) in (0..).zip(units) {
-                let all: Vec<Record> = (0..rounds).map(|round| vec![u64::from(round), warp]).collect();
-                let mut places = kept(&all, capacity, policy);
-                places.extend(none(capacity / 4 + 1));
-                assert_eq!(unit, Unit { taken: Some(rounds), by_others: 0, places }, "{probe}, warp {warp}");
+            for done in case.run() {
+                for (is_plain, ran) in [true, false, false].into_iter().zip(&done.runs) {
+                    let units = done.units(ran, "m");
+                    assert_eq!(units.len() as u64, case.blocks() * case.warps());
+                    for (warp, unit) in (0..).zip(units) {
+                        let all: Vec<Record> =
+                            (0..rounds).map(|round| vec![u64::from(round), warp]).collect();
+                        let (own, rest) = unit.places.split_at(capacity);
+                        assert_eq!(own, kept(&all, capacity, policy), "{probe}, warp {warp}");
+                        assert_eq!(unit.taken, Some(rounds), "{probe}, warp {warp}");
+                        let others = rest.iter().flatten().count();
+                        assert_eq!(others, rest.len().min(unit.by_others as usize));
+                        assert!(rest.iter().flatten().all(|record| all.contains(record)));
+                        assert!(!is_plain || others == 0, "{probe}: no lane has parted from lane 0");
+                    }
+                }
             }
         }
     }
@@ -205,11 +226,12 @@ $L_end:
 
 #[test]
 fn threads_count_for_themselves() {
-    for (capacity, policy) in [(1, "drop"), (1, "wrap"), (4, "drop"), (4, "wrap"), (6, "wrap"), (16, "drop")] {
+    for (capacity, policy) in [(1, "drop"), (1, "wrap"), (4, "drop"), (4, "wrap"), (6, "wrap"), (16, "drop")]
+    {
         let probe = format!(
             "map m: array<thread>[{capacity}] {policy} {{ round: u32, t: u64, odd: bool }}
-             state n: u32;
-             ptx:\"add.u32\" {{ m.save(n, thread, n & 1 == 1); n += 1; }}"
+         state n: u32;
+         ptx:\"add.u32\" {{ m.save(n, thread, n & 1 == 1); n += 1; }}"
         );
         for (grid, block) in SHAPES {
             let case = Case { ptx: EACH_ITS_OWN, probe: probe.clone(), grid, block, buffer: vec![0] };
@@ -237,7 +259,8 @@ fn what_is_not_saved_is_not_counted() {
              n += 1;
          }
          ptx:\"add.u32\" /n % 3 == 1 && thread & 1 == 1/ { o.save(n); }";
-    let case = Case { ptx: EACH_ITS_OWN, probe: probe.into(), grid: [2, 1, 1], block: [40, 1, 1], buffer: vec![0] };
+    let case =
+        Case { ptx: EACH_ITS_OWN, probe: probe.into(), grid: [2, 1, 1], block: [40, 1, 1], buffer: vec![0] };
     let (m, o) = (case.units("m"), case.units("o"));
     for thread in 0..80u64 {
         let rounds = (thread % 40 * 7 + 3) % 11;
@@ -303,30 +326,29 @@ fn counted(places: &[Option<Record>]) -> BTreeMap<Record, usize> {
 
 #[test]
 fn lanes_that_have_parted_from_lane_0_share_places() {
-    for (capacity, policy) in [(1, "drop"), (1, "wrap"), (4, "drop"), (4, "wrap"), (8, "wrap"), (40, "drop")] {
+    for (capacity, policy) in [(1, "drop"), (1, "wrap"), (4, "drop"), (4, "wrap"), (8, "wrap"), (40, "drop")]
+    {
         let probe = format!(
             "map m: array<warp>[{capacity}] {policy} {{ line: u32, mask: u64, w: u64 }}
-             warp ptx:\"add.u32\" {{ m.save(line, active(), warp); }}"
+         warp ptx:\"add.u32\" {{ m.save(line, active(), warp); }}"
         );
         let case = Case { ptx: ARMS, probe, grid: [2, 1, 1], block: [32 + 20, 1, 1], buffer: vec![0] };
         for done in case.run() {
-            for ran in &done.runs {
-                for (warp, unit) in (0u64..).zip(done.units(ran, "m")) {
-                    let groups = groups(if warp % 2 == 0 { 32 } else { 20 });
-                    let record = |&(line, mask): &(u64, u64)| vec![line, mask, warp];
-                    let (own, rest) = unit.places.split_at(capacity);
-                    assert_eq!(own, kept(&[record(&groups[0])], capacity, policy), "{}", case.probe);
-                    assert_eq!(unit.taken, Some(1), "{}", case.probe);
-                    let others: Vec<Record> = groups[1..].iter().map(record).collect();
-                    assert_eq!(unit.by_others as usize, others.len(), "{}, warp {warp}", case.probe);
-                    assert_eq!(rest.len(), capacity / 4 + 1);
-                    let stored = counted(rest);
-                    assert_eq!(stored.values().sum::<usize>(), others.len().min(rest.len()));
-                    // In which order they came is nobody's to say, but that no place has two.
-                    for (record, count) in stored {
-                        assert_eq!(count, 1, "{record:?}");
-                        assert!(others.contains(&record), "{}: {record:?} of {others:?}", case.probe);
-                    }
+            for (warp, unit) in (0u64..).zip(done.units(done.plain(), "m")) {
+                let groups = groups(if warp % 2 == 0 { 32 } else { 20 });
+                let record = |&(line, mask): &(u64, u64)| vec![line, mask, warp];
+                let (own, rest) = unit.places.split_at(capacity);
+                assert_eq!(own, kept(&[record(&groups[0])], capacity, policy), "{}", case.probe);
+                assert_eq!(unit.taken, Some(1), "{}", case.probe);
+                let others: Vec<Record> = groups[1..].iter().map(record).collect();
+                assert_eq!(unit.by_others as usize, others.len(), "{}, warp {warp}", case.probe);
+                assert_eq!(rest.len(), capacity / 4 + 1);
+                let stored = counted(rest);
+                assert_eq!(stored.values().sum::<usize>(), others.len().min(rest.len()));
+                // In which order they came is nobody's to say, but that no place has two.
+                for (record, count) in stored {
+                    assert_eq!(count, 1, "{record:?}");
+                    assert!(others.contains(&record), "{}: {record:?} of {others:?}", case.probe);
                 }
             }
         }
@@ -367,7 +389,7 @@ fn saves_at_entries_and_exits_are_counted() {
     let case = Case { ptx: ARMS, probe: probe.into(), grid: [2, 1, 1], block: [32, 1, 1], buffer: vec![0] };
     for done in case.run() {
         for ran in &done.runs {
-            for unit in done.units(ran, "m") {
+            for unit in done.units(done.plain(), "m") {
                 // Lanes 0 to 7, 8 to 15, 28 to 31 and 16 to 27 leave together.
                 let mut own = vec![vec![1, 0xffff_ffff], vec![2, 0xffff_ffff], vec![3, 0xff]];
                 let others = [vec![3, 0xff00], vec![3, 0xf000_0000], vec![3, 0x0fff_0000]];
@@ -397,7 +419,7 @@ fn arrays_streams_tables_and_records_in_one_probe() {
          map log: stream<warp> { n: u32 }
          map t: array<thread>[1] wrap { n: u32 }
          state n: u32;
-         state all: u64;
+         state summed: u64;
          warp ptx:\"add.u32\" {
              a.save(n);
              plain.save(n);
@@ -407,12 +429,12 @@ fn arrays_streams_tables_and_records_in_one_probe() {
              @hits[warp] = count();
              n += 1;
          }
-         ptx:\"add.u32\" { t.save(n); all += 1; }
-         kernel:exit { @all = sum(all); }
+         ptx:\"add.u32\" { t.save(n); summed += 1; }
+         kernel:exit { @all = sum(summed); }
          warp kernel:exit { a.save(1000); }";
     let case = Case { ptx: ROUNDS, probe: probe.into(), grid: [2, 1, 1], block: [40, 1, 1], buffer: vec![5] };
     for done in case.run() {
-        for ran in &done.runs {
+        for ran in &done.runs[..1] {
             let of_a: Vec<Record> = [0, 1, 2, 3, 4, 1000].map(|n| vec![n]).to_vec();
             let mut of_b: Vec<Record> = Vec::new();
             for n in 0..5 {
@@ -494,23 +516,21 @@ fn groups_in_loops_beyond_what_there_is_room_for() {
             let case = Case { ptx: SWITCH, probe, grid: [1, 1, 1], block: [64, 1, 1], buffer: vec![0] };
             let mask = |group: u64| 0x1111_1111u64 << group;
             for done in case.run() {
-                for ran in &done.runs {
-                    for unit in done.units(ran, "m") {
-                        let all: Vec<Record> = (0..6).map(|n| vec![n, 10, mask(0)]).collect();
-                        assert_eq!((unit.taken, unit.by_others), (Some(6), 18), "{}", case.probe);
-                        let (own, rest) = unit.places.split_at(capacity);
-                        assert_eq!(own, kept(&all, capacity, policy), "{}", case.probe);
-                        let stored = counted(rest);
-                        assert_eq!(stored.len(), rest.len().min(18), "{}: each once", case.probe);
-                        for record in stored.keys() {
-                            let [n, line, lanes] = record[..] else { panic!("{record:?}") };
-                            assert!(n < 6 && (11..=13).contains(&line), "{record:?}");
-                            assert_eq!(lanes, mask(line - 10), "{record:?}");
-                        }
-                        // A place that is taken before another group came is not taken again, until all are.
-                        let is_full = rest.iter().take(18).all(Option::is_some);
-                        assert!(is_full, "{}: {rest:?}", case.probe);
+                for unit in done.units(done.plain(), "m") {
+                    let all: Vec<Record> = (0..6).map(|n| vec![n, 10, mask(0)]).collect();
+                    assert_eq!((unit.taken, unit.by_others), (Some(6), 18), "{}", case.probe);
+                    let (own, rest) = unit.places.split_at(capacity);
+                    assert_eq!(own, kept(&all, capacity, policy), "{}", case.probe);
+                    let stored = counted(rest);
+                    assert_eq!(stored.len(), rest.len().min(18), "{}: each once", case.probe);
+                    for record in stored.keys() {
+                        let [n, line, lanes] = record[..] else { panic!("{record:?}") };
+                        assert!(n < 6 && (11..=13).contains(&line), "{record:?}");
+                        assert_eq!(lanes, mask(line - 10), "{record:?}");
                     }
+                    // A place that is taken before another group came is not taken again, until all are.
+                    let is_full = rest.iter().take(18).all(Option::is_some);
+                    assert!(is_full, "{}: {rest:?}", case.probe);
                 }
             }
         }
@@ -523,13 +543,13 @@ fn a_predicate_elects_among_those_in_which_it_holds() {
     let probe = "map m: array<warp>[3] wrap { n: u32, mask: u64 }
          state n: u32;
          warp ptx:\"add.u32\" /(lane + n) & 1 == 0/ { m.save(n, active()); }
-         ptx:\"add.u32\" { n += 1; }";
+         warp ptx:\"add.u32\" { n += 1; }";
     let case = Case { ptx: ROUNDS, probe: probe.into(), grid: [2, 1, 1], block: [32, 1, 1], buffer: vec![9] };
     let even: Vec<Record> = (0..9).step_by(2).map(|n| vec![n, 0x5555_5555]).collect();
     // One place for the others: the newest.
     let mut places = kept(&even, 3, "wrap");
     places.push(Some(vec![7, 0xaaaa_aaaa]));
-    assert_eq!(case.units("m"), vec![Unit { taken: Some(5), by_others: 4, places }; 2]);
+    assert_eq!(case.plain_units("m"), vec![Unit { taken: Some(5), by_others: 4, places }; 2]);
 }
 
 /// Guarded instructions: of lane l, bit n of l says whether it stores in round n.
@@ -564,7 +584,7 @@ fn guarded_sites_count_the_lanes_whose_guard_holds() {
          state n: u32;
          inst:store.global { t.save(n); }
          warp inst:store.global { m.save(n, active()); }
-         ptx:\"add.u32\" { n += 1; }";
+         warp ptx:\"add.u32\" { n += 1; }";
     let case =
         Case { ptx: GUARDED, probe: probe.into(), grid: [1, 1, 1], block: [32, 1, 1], buffer: vec![0; 32] };
     for (lane, unit) in (0u64..).zip(case.units("t")) {
@@ -576,5 +596,62 @@ fn guarded_sites_count_the_lanes_whose_guard_holds() {
     let mask = |n: u64| (0..32u64).filter(|lane| lane >> n & 1 == 1).fold(0, |mask, lane| mask | 1 << lane);
     let rest: Vec<Option<Record>> = (0..3).map(|n| Some(vec![n, mask(n)])).collect();
     let places = [none(9), rest].concat();
-    assert_eq!(case.units("m"), [Unit { taken: Some(0), by_others: 5, places }]);
+    assert_eq!(case.plain_units("m"), [Unit { taken: Some(0), by_others: 5, places }]);
+}
+
+#[test]
+fn however_a_warp_parts_each_lane_is_in_one_record() {
+    // Room for all: no lane comes to an addition more than ten times, and no record is of no lane.
+    let probe = "map m: array<warp>[2000] drop { n: u32, mask: u64 }
+         state n: u32;
+         warp ptx:\"add.u32\" { m.save(n, active()); n += 1; }";
+    for ptx in [EACH_ITS_OWN, SWITCH] {
+        let case = Case { ptx, probe: probe.into(), grid: [2, 1, 1], block: [50, 1, 1], buffer: vec![0] };
+        for done in case.run() {
+            for ran in &done.runs {
+                for (warp, unit) in (0u64..).zip(done.units(ran, "m")) {
+                    let (own, rest) = unit.places.split_at(2000);
+                    assert_eq!(Some(own.iter().flatten().count()), unit.taken.map(|n| n as usize));
+                    assert_eq!(rest.iter().flatten().count(), unit.by_others as usize);
+                    // Lane 0 leads wherever it is, and no other lane writes to its places.
+                    assert!(own.iter().flatten().all(|record| record[1] & 1 == 1));
+                    assert!(rest.iter().flatten().all(|record| record[1] & 1 == 0));
+                    let mut rounds = [0u64; 32];
+                    for record in unit.places.iter().flatten() {
+                        for (lane, rounds) in (0..).zip(&mut rounds) {
+                            if record[1] >> lane & 1 == 1 {
+                                *rounds += 1;
+                            }
+                        }
+                    }
+                    for (lane, rounds) in (0u64..).zip(rounds) {
+                        let thread = warp % 2 * 32 + lane;
+                        let expected = match (thread < 50, ptx == SWITCH) {
+                            (false, _) => 0,
+                            (true, true) => 6,
+                            (true, false) => (thread * 7 + 3) % 11,
+                        };
+                        assert_eq!(rounds, expected, "warp {warp}, lane {lane}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bool_that_tells_that_its_record_is_there() {
+    let probe = "map m: array<warp> { odd: bool } map t: array<thread> { yes: bool, no: bool, far: bool }
+         warp kernel:exit { m.save(warp & 1 == 1); }
+         kernel:exit { t.save(true, false, thread > 40); }";
+    let case = Case { ptx: ROUNDS, probe: probe.into(), grid: [2, 1, 1], block: [40, 1, 1], buffer: vec![0] };
+    for done in case.run() {
+        for ran in &done.runs {
+            let m = records::map(&done.woven, &done.job, ran, "m").unwrap();
+            assert_eq!(m.all, (0..4).map(|warp| Some(vec![warp & 1])).collect::<Vec<_>>());
+            let t = records::map(&done.woven, &done.job, ran, "t").unwrap();
+            let far = |thread: u64| u64::from(thread > 40);
+            assert_eq!(t.all, (0..80).map(|thread| Some(vec![1, 0, far(thread)])).collect::<Vec<_>>());
+        }
+    }
 }

@@ -176,10 +176,7 @@ fn what_is_no_map_with_counts() {
     refused(&array("counts.m@16:8", "counts.m@16:4"), "`counts.m` has 8 bytes, not 4");
     refused(&array("units.m@24:4", "units.m@24:8"), "`units.m` has 4 bytes, not 8");
     refused(&array("counts.m@16:8", "counts.m@8:8"), "two fields overlap at offset 8");
-    refused(
-        &array("units.m@24:4", "units.m@24:4 cursor.m@32:8 drops.m@40:8"),
-        "`cap.m` has 4 bytes, not 8",
-    );
+    refused(&array("units.m@24:4", "units.m@24:4 cursor.m@32:8 drops.m@40:8"), "`cap.m` has 4 bytes, not 8");
     refused(
         "/*nt:ctx prefix=nt_ base.m@0:8 cap.m@8:4 units.m@12:4 cursor.m@16:8 drops.m@24:8 counts.m@32:8 stride.m=16*/",
         "stream `m` has `counts`",

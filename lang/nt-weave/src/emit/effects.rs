@@ -192,15 +192,7 @@ impl<'a> Span<'a> {
                     }
                     _ => {
                         let effects = vec![effect];
-                        regions.push(Region {
-                            lanes,
-                            at,
-                            probe: p,
-                            predicate,
-                            guard,
-                            effects,
-                            leader: None,
-                        });
+                        regions.push(Region { lanes, at, probe: p, predicate, guard, effects, leader: None });
                     }
                 }
             }
