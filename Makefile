@@ -108,21 +108,42 @@ corpora: deps ## The committed PTX of testdata/ptx anew, through a dozen compile
 	@deps/folders.sh deps/corpora.txt
 	testdata/ptx/generate.sh
 
+# Where `install` takes the programs from; `dist` has its own.
+BUILT = target/release
+
 .PHONY: install
-install: build ## Programs, hook, software GPU, man pages and completions under $(DESTDIR)$(PREFIX)
+install: build install-built ## Programs, hook, software GPU, man pages and completions under $(DESTDIR)$(PREFIX)
+
+.PHONY: install-built
+install-built:
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/nt/vgpu $(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d $(DESTDIR)$(PREFIX)/share/doc/nt
-	install -m 755 $(TOOLS:%=target/release/%) $(DESTDIR)$(PREFIX)/bin
-	install -m 755 target/release/libnt_hook.so $(DESTDIR)$(PREFIX)/lib/nt
-	install -m 755 target/release/libnt_vgpu_cuda.so $(DESTDIR)$(PREFIX)/lib/nt/vgpu/libcuda.so.1
+	install -m 755 $(TOOLS:%=$(BUILT)/%) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(BUILT)/libnt_hook.so $(DESTDIR)$(PREFIX)/lib/nt
+	install -m 755 $(BUILT)/libnt_vgpu_cuda.so $(DESTDIR)$(PREFIX)/lib/nt/vgpu/libcuda.so.1
 	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(DESTDIR)$(PREFIX)/share/doc/nt
 	for tool in $(TOOLS); do \
-		target/release/$$tool --generate man >$(DESTDIR)$(PREFIX)/share/man/man1/$$tool.1 && \
-		target/release/$$tool --generate bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$tool && \
-		target/release/$$tool --generate zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$$tool && \
-		target/release/$$tool --generate fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit 1; \
+		$(BUILT)/$$tool --generate man >$(DESTDIR)$(PREFIX)/share/man/man1/$$tool.1 && \
+		$(BUILT)/$$tool --generate bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$tool && \
+		$(BUILT)/$$tool --generate zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$$tool && \
+		$(BUILT)/$$tool --generate fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit 1; \
 	done
+
+# What an older machine can run as well: linked against glibc 2.17 (2012), which is what Rust's own library asks for.
+DIST := nt-$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)-linux-x86_64
+
+.PHONY: dist
+dist: deps ## A tarball that runs on Linux with glibc 2.17 or newer, dist/NAME.tar.gz
+	@deps/folders.sh deps/dist.txt
+	PATH="$(CURDIR)/.tools/zig/bin:$$PATH" CARGO_ZIGBUILD_ZIG_PATH="$(CURDIR)/.tools/zig/ziglang/zig" CARGO_PROFILE_RELEASE_DEBUG=none \
+		CARGO_PROFILE_RELEASE_STRIP=debuginfo CARGO_TARGET_DIR="$(CURDIR)/target" \
+		$(CARGO) zigbuild --release --target x86_64-unknown-linux-gnu.2.17 $(TOOLS:%=-p %) -p nt-hook -p nt-vgpu-cuda
+	rm -rf dist/$(DIST)
+	$(MAKE) --no-print-directory install-built BUILT=target/x86_64-unknown-linux-gnu/release PREFIX=/$(DIST) DESTDIR=dist
+	@deps/glibc.sh 2.17 dist/$(DIST)/bin/* dist/$(DIST)/lib/nt/*.so dist/$(DIST)/lib/nt/vgpu/*
+	tar -C dist -czf dist/$(DIST).tar.gz $(DIST)
+	@ls -l dist/$(DIST).tar.gz
 
 .PHONY: clean
 clean: ## Build results; `rm -r .tools` for the external tools
