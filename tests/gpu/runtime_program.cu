@@ -1,5 +1,5 @@
 // A program of the CUDA runtime with what such programs have and probes could break: variables of the device and of
-// constant memory, set between launches by the host and by kernels; several streams; in-place kernels; dynamic shared
+// constant memory, set between launches by the host and by kernels, one of them of 1 GiB; several streams; in-place kernels; dynamic shared
 // memory; a cooperative launch; a captured graph; printf; and what cannot be probed (managed variables, a table of
 // functions).
 //
@@ -91,6 +91,90 @@ static void variables(int rounds) {
     CHECK(cudaMemcpyFromSymbol(&read[0], offset, 4));
     CHECK(cudaMemcpyFromSymbol(&read[1], launches, 4));
     part("read back", read, {host_offset, (uint32_t)rounds});
+}
+
+// A constant that a kernel writes by its address, as the driver gives it, between launches that read it; the host writes
+// it too, and another kernel a variable that is a struct.
+__constant__ uint32_t wheel[8];
+struct Pair {
+    uint32_t turns;
+    unsigned char spokes[12];
+};
+__device__ Pair pair;
+
+__global__ void turn(uint32_t *address) {
+    int i = threadIdx.x;
+    uint32_t next = address[(i + 1) % 8];
+    __syncthreads();
+    address[i] = next * 3 + i;
+    if (i < 12) pair.spokes[i] += i;
+    if (i == 0) pair.turns++;
+}
+
+__global__ void ride(uint32_t *out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = out[i] * 31 + wheel[i & 7] + pair.turns;
+}
+
+static void constants(int rounds) {
+    std::vector<uint32_t> expected(N), now(8);
+    uint32_t *out = allocate(N), *address;
+    cudaStream_t stream;
+    Pair host = {7, {1, 2, 3}};
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaGetSymbolAddress((void **)&address, wheel));
+    CHECK(cudaMemcpyToSymbolAsync(pair, &host, sizeof host, 0, cudaMemcpyHostToDevice, stream));
+    for (int round = 0; round < rounds; round++) {
+        if (round % 3 == 0) {
+            for (int i = 0; i < 8; i++) now[i] = round * 100 + i;
+            CHECK(cudaMemcpyToSymbolAsync(wheel, now.data(), 32, 0, cudaMemcpyHostToDevice, stream));
+        }
+        turn<<<1, 8, 0, stream>>>(address);
+        ride<<<BLOCKS, THREADS, 0, stream>>>(out, N);
+        std::vector<uint32_t> before = now;
+        for (int i = 0; i < 8; i++) now[i] = before[(i + 1) % 8] * 3 + i, host.spokes[i] += i;
+        host.turns++;
+        for (int i = 0; i < N; i++) expected[i] = expected[i] * 31 + now[i & 7] + host.turns;
+    }
+    CHECK(cudaStreamSynchronize(stream));
+    part("written constant", fetch(out, N), expected);
+    Pair read;
+    std::vector<uint32_t> left(8);
+    CHECK(cudaMemcpyFromSymbol(&read, pair, sizeof read));
+    CHECK(cudaMemcpyFromSymbol(left.data(), wheel, 32));
+    part("constant read back", left, now);
+    std::vector<uint32_t> spokes(read.spokes, read.spokes + 12), wanted(host.spokes, host.spokes + 12);
+    spokes.push_back(read.turns), wanted.push_back(host.turns);
+    part("struct read back", spokes, wanted);
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// A variable of 1 GiB exists once: the first launch of a kernel that uses it takes no second one. (Its module is loaded with
+// it; what probes need of memory, they have since the launches before.)
+const size_t BIG = 1u << 28;
+__device__ uint32_t big[BIG];
+
+__global__ void fill_big(uint32_t salt) {
+    size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+    if (i < 4096) big[i * (BIG / 4096)] += i * salt;
+}
+
+static void large(int rounds) {
+    size_t before, after, all;
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemGetInfo(&before, &all));
+    std::vector<uint32_t> found(4096), expected(4096);
+    for (int round = 0; round < rounds; round++) {
+        fill_big<<<16, THREADS>>>(round + 1);
+        for (uint32_t i = 0; i < 4096; i++) expected[i] += i * (round + 1);
+    }
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemGetInfo(&after, &all));
+    uint32_t *address;
+    CHECK(cudaGetSymbolAddress((void **)&address, big));
+    for (size_t i = 0; i < 4096; i++) CHECK(cudaMemcpy(&found[i], address + i * (BIG / 4096), 4, cudaMemcpyDeviceToHost));
+    part("large variable", found, expected);
+    part("its memory", {before > after && before - after > BIG * 2}, {0});
 }
 
 // Streams: each has data of its own, changed in place again and again; one sets a constant in stream order.
@@ -266,6 +350,8 @@ __global__ void hello(int round) { printf("hello from round %d\n", round); }
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 12;
     variables(rounds);
+    constants(rounds);
+    large(rounds);
     streams(rounds);
     histogram(rounds);
     cooperative(rounds);

@@ -21,6 +21,7 @@ use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::{Function, Module};
 use nt_trace::Manifest;
 use nt_wire::message::Twin;
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// A kernel that is ready to be launched.
@@ -134,6 +135,7 @@ pub(crate) fn run(
     }
 
     let (woven, mut kernel) = weave(tools.probe, module, &original, entry, holds)?;
+    let twin = without_variables(&woven, &kernel)?;
     let ours = started.elapsed();
 
     let started = Instant::now();
@@ -146,7 +148,7 @@ pub(crate) fn run(
     let mut assembled = None;
     let mut runs = 0;
     if let Some(assembler) = tools.assembler {
-        let both = Both { original: &original, woven: &woven, arch, options, assembler, cache: tools.cache };
+        let both = Both { original: &original, woven: &twin, arch, options, assembler, cache: tools.cache };
         match both.assemble() {
             Ok(compared) => {
                 both.nothing_new(&compared)?;
@@ -178,7 +180,7 @@ pub(crate) fn run(
         refused: Vec::new(),
     };
     let is_cubin = assembled.is_some();
-    let image = assembled.unwrap_or_else(|| [woven.as_bytes(), b"\0"].concat());
+    let image = assembled.unwrap_or_else(|| [twin.as_bytes(), b"\0"].concat());
     Ok(Prepared { image, is_cubin, manifest, original, woven, notes, cost })
 }
 
@@ -268,6 +270,28 @@ fn weave(
     }
     let kernel = manifest::kernel(kernel, &probe.prepared);
     Ok((woven.text, kernel))
+}
+
+/// The woven text without the variables that no instruction names any more, since they are the original's: the driver
+/// would allocate them a second time, however large. What goes is held to the law of pruning.
+fn without_variables<'w>(woven: &'w str, kernel: &nt_trace::ntm::Kernel) -> Result<Cow<'w, str>, Refusal> {
+    if kernel.pins.is_empty() {
+        return Ok(Cow::Borrowed(woven));
+    }
+    let bug = |what: &str, pruned: &str| {
+        let files = vec![("original.ptx", woven.to_owned()), ("pruned.ptx", pruned.to_owned())];
+        Refusal::bug("prune", what, files)
+    };
+    let (module, info) = module(woven).map_err(|why| bug(&why.reason, ""))?;
+    let mut functions = module.functions.iter();
+    let Some(function) =
+        functions.position(|f| f.is_entry && f.body.is_some() && module.at(f.name) == kernel.name)
+    else {
+        return Err(bug("the kernel is gone", ""));
+    };
+    let twin = nt_weave::prune(&module, &info, function);
+    let report = nt_verify::check_pruned_module(&module, &twin);
+    if report.is_accepted() { Ok(Cow::Owned(twin)) } else { Err(bug(&violations(&report), &twin)) }
 }
 
 /// Where a place of a pruned module is in the module that it was pruned from: the same function has the same text.

@@ -55,22 +55,28 @@ pub(crate) fn may_be_twin(
 /// Why a variable that a kernel reaches keeps it from having a twin.
 fn unshared(module: &Module<'_>, info: &ModuleInfo<'_>, variable: &Variable<'_>) -> Option<String> {
     let Variable { name, space, .. } = variable;
-    match *space {
-        ".shared" | ".param" | ".local" => return None,
-        ".texref" | ".surfref" | ".samplerref" | ".tex" => {
-            return Some(format!(
-                "it uses the {space} variable `{name}`, which is bound in the original module alone"
-            ));
-        }
-        _ => {}
+    if let ".shared" | ".param" | ".local" = *space {
+        return None;
+    }
+    let declaration = module.items.get(variable.item as usize).map_or("", |item| module.at(item.span));
+    // Up to the initialiser, which may be long. `.global .texref t;` is the usual way to write `.texref t;`.
+    let head = declaration.split('=').next().unwrap_or(declaration);
+    let words = || head.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ','));
+    if let Some(sort) = words().find(|word| matches!(*word, ".texref" | ".surfref" | ".samplerref" | ".tex"))
+    {
+        return Some(format!(
+            "it uses the {sort} variable `{name}`, which is bound in the original module alone: texture and surface \
+             objects, which are arguments, can be probed"
+        ));
     }
     let is_function = |name: &&str| info.functions.iter().any(|function| function.name == *name);
     if let Some(function) = variable.names.iter().copied().find(is_function) {
         return Some(format!("`{name}`, which it uses, holds the address of the function `{function}`"));
     }
-    let declaration = module.items.get(variable.item as usize).map_or("", |item| module.at(item.span));
-    if declaration.contains(".managed") {
-        return Some(format!("it uses the managed variable `{name}`"));
+    if words().any(|word| word == ".managed") {
+        return Some(format!(
+            "it uses the managed variable `{name}`: memory of `cudaMallocManaged` can be probed"
+        ));
     }
     None
 }

@@ -426,3 +426,59 @@ fn a_kernel_without_a_site_names_the_nearest() {
                     `inst:load.global`, `inst:load.param`";
     assert_eq!(why, expected);
 }
+
+/// What a module alone can have, by its name and with a way out. The reasons are whole: they stand in summaries.
+#[test]
+fn variables_that_no_twin_can_have_are_named() {
+    let check = |text: &str, expected: &str| {
+        let image = format!(".version 8.0\n.target sm_90\n.address_size 64\n{text}");
+        assert_eq!(reason(&image, 90), expected);
+    };
+    let texture = |declared: &str, sort: &str| {
+        let fetch = "tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1}];";
+        let text = format!("{declared} t;\n.entry k() {{ .reg .f32 %f<5>; {fetch} ret; }}");
+        let why = "which is bound in the original module alone: texture and surface objects, which are arguments, \
+                   can be probed";
+        check(&text, &format!("it uses the {sort} variable `t`, {why}"));
+    };
+    texture(".texref", ".texref");
+    texture(".global .texref", ".texref");
+    texture(".visible .global .texref", ".texref");
+    texture(".global .surfref", ".surfref");
+    texture(".samplerref", ".samplerref");
+    let loads = ".entry k() { .reg .b64 %r<2>; ld.global.b64 %r1, [v]; ret; }";
+    check(
+        &format!(".visible .global .attribute(.managed) .align 8 .u64 v = 3;\n{loads}"),
+        "it uses the managed variable `v`: memory of `cudaMallocManaged` can be probed",
+    );
+    check(
+        &format!(".func f() {{ ret; }}\n.global .u64 v[2] = {{0, f}};\n{loads}"),
+        "`v`, which it uses, holds the address of the function `f`",
+    );
+    // A name that looks like one is none.
+    let image = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.global .b64 v;\n.global .b64 managed;\n{loads}"
+    );
+    assert!(first(&engine(&[], None, Cache::none()), image.as_bytes(), 90).is_ok());
+}
+
+/// A variable that is the original's is not in the twin's module, where it would take its bytes a second time.
+#[test]
+fn large_variables_are_not_allocated_again() {
+    let image = b".version 8.0\n.target sm_90\n.address_size 64\n.global .align 4 .b8 big[1073741824];\n\
+        .global .u64 place = generic(big);\n.const .u32 key;\n.func add(.param .b32 x) {\n.reg .b32 %r<3>;\n\
+        ld.param.b32 %r1, [x]; atom.global.add.u32 %r2, [big+8], %r1; ret; }\n.entry k()\n{\n.reg .b32 %r<3>;\n\
+        .reg .b64 %rd<2>;\nld.const.b32 %r1, [key];\nld.global.b64 %rd1, [place];\nst.global.b32 [big+4], %r1;\n\
+        { .param .b32 p; st.param.b32 [p], %r1; call add, (p); }\nret;\n}\n";
+    let assembler = assembler();
+    let assembled = assembler.is_some();
+    let prepared = first(&engine(&[], assembler, Cache::none()), image, 90).unwrap();
+    let pins: Vec<String> = prepared.twin().pins.into_iter().map(|pin| pin.symbol).collect();
+    assert_eq!(pins, ["big", "place"]);
+    // ptxas puts variables without an initialiser into `.nv.global`, others into `.nv.global.init`.
+    let has = |what: &[u8]| memchr::memmem::find(&prepared.image, what).is_some();
+    assert!(!has(b".nv.global") && !has(b".global .align 4 .b8 big"));
+    assert!(if assembled { has(b".nv.constant3") } else { has(b".const .u32 key;") });
+    // What is kept for readers of a refusal is whole.
+    assert!(prepared.woven.contains(".b8 big[1073741824];"));
+}

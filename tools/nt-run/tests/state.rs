@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 const ROUNDS: u64 = 5;
-/// `scale`, `bump` and `through`.
-const KERNELS: u64 = 3;
+/// `turn`, `scale`, `bump` and `through`.
+const KERNELS: u64 = 4;
 
 fn program() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -47,7 +47,7 @@ fn all_kernels_probed() {
 /// Some kernels run as they are, others as twins, and all see the same variables.
 #[test]
 fn some_kernels_probed() {
-    for kernel in ["=scale", "=bump", "=through"] {
+    for kernel in ["=turn", "=scale", "=bump", "=through"] {
         let (_, done) = run(&["-k", kernel], ["-p", "block_sched"], "library");
         assert_probed(&done, ROUNDS);
     }

@@ -2,8 +2,8 @@
 //
 //     state IMAGE ROUNDS module|library
 //
-// IMAGE is `state.ptx`, loaded as one or the other. Before each launch the host sets the constants; now and then it sets `offset`, which a kernel
-// sets as well. In the end all variables are read back. Everything is computed here too: the last word is `ok`, or the
+// IMAGE is `state.ptx`, loaded as one or the other. Before each launch the host sets the constants, and a kernel writes them by their address; now and
+// then the host sets `offset`, which a kernel sets as well. In the end all variables are read back. Everything is computed here too: the last word is `ok`, or the
 // exit status is 1.
 #include <dlfcn.h>
 #include <stdint.h>
@@ -74,8 +74,10 @@ int main(int argc, char **argv) {
         uint32_t now[4] = {round + 1, round * 7, 0x80000001u, 1000 - round};
         put(factors, now, sizeof now);
         if (round % 3 == 1) offset = 100 + round, put(place, &offset, 4);
+        launch("turn", factors);
         launch("scale", memory);
         launch("bump", memory);
+        for (int i = 0; i < 4; i++) now[i] = now[i] * 5 + i;
         launch("through", memory);
         for (int i = 0; i < N; i++) {
             out[i] += i * now[i & 3] + offset;
