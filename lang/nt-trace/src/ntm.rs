@@ -18,7 +18,7 @@ mod slots;
 mod stream;
 
 pub use slots::{Policy, Slots};
-pub use stream::{Code, Form, Lanes, Linear, Stream, Term, Told};
+pub use stream::{Assumption, Code, Form, Lanes, Linear, Stream, Term, Told};
 
 use serde::{Deserialize, Serialize};
 

@@ -4,9 +4,9 @@
 
 use nt_trace::Manifest;
 use nt_trace::ntm::{
-    Code, Column, Constant, Context, ContextSlot, Error, Field, Fill, Form, Func, Kernel, Key, KeyKind,
-    Lanes, Limits, Linear, Map, Param, Pin, Presence, Probe, Refused, Resources, SCHEMA, Site, Source,
-    Stream, Table, Term, Told, Type, Unit,
+    Assumption, Code, Column, Constant, Context, ContextSlot, Error, Field, Fill, Form, Func, Kernel, Key,
+    KeyKind, Lanes, Limits, Linear, Map, Param, Pin, Presence, Probe, Refused, Resources, SCHEMA, Site,
+    Source, Stream, Table, Term, Told, Type, Unit,
 };
 
 /// `@bytes[line, op] = sum(bytes)`, at two sites.
@@ -319,6 +319,7 @@ fn accesses() -> Map {
     let code = |line, form| Code {
         site: 1,
         told: vec![Told { field: 0, value: line }],
+        assumes: if matches!(form, Form::Bits(_)) { vec![Assumption::Wraps] } else { vec![] },
         lanes: vec![lanes(2, form), lanes(3, Form::Known(4))],
     };
     Map {
@@ -365,7 +366,7 @@ fn streams_have_the_documented_text() {
     let text = serde_json::to_string(&accesses()).unwrap();
     let (_, stream) = text.split_once(r#""presence":"mask","#).unwrap();
     let (_, stream) = stream.split_once(r#""stream":"#).unwrap();
-    let expected = r#"{"chunk":64,"header":1,"bytes":1048576,"lanes":[2,3],"told":[0],"codes":[{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":{"bits":[{"constant":4,"terms":[]},{"constant":8,"terms":[]},{"constant":16,"terms":[]},{"constant":0,"terms":[{"param_offset":8,"size":4,"signed":true,"factor":4}]},{"constant":0,"terms":[{"param_offset":8,"size":4,"signed":true,"factor":8}]}]}},{"field":3,"form":{"known":4}}]},{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":"stride"},{"field":3,"form":{"known":4}}]},{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":"list32"},{"field":3,"form":{"known":4}}]},{"site":1,"told":[{"field":0,"value":42}],"lanes":[{"field":2,"form":"list64"},{"field":3,"form":{"known":4}}]}]},"slots":null}"#;
+    let expected = r#"{"chunk":64,"header":1,"bytes":1048576,"lanes":[2,3],"told":[0],"codes":[{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":{"bits":[{"constant":4,"terms":[]},{"constant":8,"terms":[]},{"constant":16,"terms":[]},{"constant":0,"terms":[{"param_offset":8,"size":4,"signed":true,"factor":4}]},{"constant":0,"terms":[{"param_offset":8,"size":4,"signed":true,"factor":8}]}]}},{"field":3,"form":{"known":4}}],"assumes":["wraps"]},{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":"stride"},{"field":3,"form":{"known":4}}],"assumes":[]},{"site":1,"told":[{"field":0,"value":41}],"lanes":[{"field":2,"form":"list32"},{"field":3,"form":{"known":4}}],"assumes":[]},{"site":1,"told":[{"field":0,"value":42}],"lanes":[{"field":2,"form":"list64"},{"field":3,"form":{"known":4}}],"assumes":[]}]},"slots":null}"#;
     assert_eq!(stream, expected);
     assert_eq!(Manifest::parse(with_stream().to_json().as_bytes()), Ok(with_stream()));
     let twin = with_stream().kernels[0].twin(17, vec![]);

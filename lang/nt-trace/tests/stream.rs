@@ -32,6 +32,7 @@ fn map(chunk: u32) -> Map {
             Lanes { field: 3, form: bytes },
             Lanes { field: 4, form: wide },
         ],
+        assumes: vec![],
     };
     let bits = |strides: [i64; 5]| Form::Bits(strides.map(number));
     let tiled = Form::Bits([

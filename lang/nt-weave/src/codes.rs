@@ -25,6 +25,17 @@ pub struct Code {
     pub told: Vec<(u32, u64)>,
     /// How each field with a value of each lane is had.
     pub lanes: Vec<(u32, Form)>,
+    /// What is taken for granted where the lanes' values are proved.
+    pub assumes: Assumed,
+}
+
+/// What a proof of addresses takes for granted and nobody checks, as [`Proof::Bits`] has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Assumed {
+    /// Index arithmetic of 32 bits does not overflow within a warp.
+    pub wraps: bool,
+    /// Lanes that a branch parted meet again only where its ways join.
+    pub joins: bool,
 }
 
 /// How the values of the lanes are had. The leader is the lowest lane of the event's mask.
@@ -48,13 +59,20 @@ pub(crate) enum Stored {
     /// Nothing: it is known.
     Known(u64),
     /// Nothing but the base.
-    Bits(Box<[Linear; 5]>),
+    Bits(Box<Proved>),
     /// Addresses: a stride where it is one, else a list; with `stride` unset the stride is not tried.
     Tested { stride: bool },
     /// The lanes' values, 4 bytes each.
     Words,
     /// The lanes' values, 8 bytes each.
     Longs,
+}
+
+/// What is proved of the lanes' addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Proved {
+    strides: [Linear; 5],
+    assumes: Assumed,
 }
 
 impl Stored {
@@ -71,7 +89,7 @@ impl Stored {
     pub(crate) fn forms(&self) -> Vec<Form> {
         match self {
             Stored::Known(value) => vec![Form::Known(*value)],
-            Stored::Bits(strides) => vec![Form::Bits((**strides).clone())],
+            Stored::Bits(proved) => vec![Form::Bits(proved.strides.clone())],
             Stored::Tested { stride: true } => vec![Form::List64, Form::List32, Form::Stride],
             Stored::Tested { stride: false } => vec![Form::List64, Form::List32],
             Stored::Words => vec![Form::List32],
@@ -108,11 +126,13 @@ pub(crate) fn stored(
         let stored = match (definition(body, value), access.map(|access| &access.proof)) {
             // The base is stored for the first addresses, known or not.
             (Some(Op::Const(bits)), _) => Stored::Known(*bits),
-            (Some(Op::Operand(program::Operand::Addr)), Some(Proof::Bits { strides, needs, .. }))
-                if is_base =>
-            {
-                *assumes = assumes.union(*needs);
-                Stored::Bits(Box::new(strides.clone()))
+            (
+                Some(Op::Operand(program::Operand::Addr)),
+                Some(&Proof::Bits { ref strides, needs, wraps, joins }),
+            ) if is_base => {
+                *assumes = assumes.union(needs);
+                let assumes = Assumed { wraps, joins };
+                Stored::Bits(Box::new(Proved { strides: strides.clone(), assumes }))
             }
             (Some(Op::Operand(program::Operand::Addr)), Some(Proof::Indirect)) if is_base => {
                 Stored::Tested { stride: false }
@@ -171,7 +191,17 @@ impl Codes {
             };
             combinations = combinations.iter().flat_map(with).collect();
         }
-        self.0.extend(combinations.into_iter().map(|lanes| Code { site, told: told.clone(), lanes }));
+        let assumes = lanes.iter().find_map(|(_, stored)| match stored {
+            Stored::Bits(proved) => Some(proved.assumes),
+            _ => None,
+        });
+        let assumes = assumes.unwrap_or_default();
+        self.0.extend(combinations.into_iter().map(|lanes| Code {
+            site,
+            told: told.clone(),
+            lanes,
+            assumes,
+        }));
         if MOST_CODES < self.0.len() {
             return Err(format!("the events of `{}` have more than {MOST_CODES} codes", declared.name));
         }

@@ -48,7 +48,7 @@ use nt_ptx::version::Pair;
 use nt_ptx::{Edits, ModuleInfo};
 use std::collections::BTreeSet;
 
-pub use codes::{Code, Form};
+pub use codes::{Assumed, Code, Form};
 pub use context::{Fill, Slot};
 pub use nt_affine::{Linear, Term};
 pub use nt_ir::glob_matches;

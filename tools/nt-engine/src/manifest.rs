@@ -3,7 +3,7 @@
 use nt_ir::Prepared;
 use nt_ir::program::Limit;
 use nt_trace::ntm;
-use nt_weave::{Code, Fill, Form, Linear, Site, Term, WovenKernel};
+use nt_weave::{Assumed, Code, Fill, Form, Linear, Site, Term, WovenKernel};
 
 /// The manifest's entry for a woven kernel; registers are not known yet.
 pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
@@ -68,7 +68,10 @@ pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
 fn code(code: &Code) -> ntm::Code {
     let told = code.told.iter().map(|&(field, value)| ntm::Told { field, value });
     let lanes = code.lanes.iter().map(|(field, form)| ntm::Lanes { field: *field, form: self::form(form) });
-    ntm::Code { site: code.site, told: told.collect(), lanes: lanes.collect() }
+    let Assumed { wraps, joins } = code.assumes;
+    let assumes = [(wraps, ntm::Assumption::Wraps), (joins, ntm::Assumption::Joins)];
+    let assumes = assumes.into_iter().filter_map(|(is_so, assumption)| is_so.then_some(assumption));
+    ntm::Code { site: code.site, told: told.collect(), lanes: lanes.collect(), assumes: assumes.collect() }
 }
 
 fn form(form: &Form) -> ntm::Form {

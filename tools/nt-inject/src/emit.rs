@@ -11,7 +11,7 @@
 use nt_ir::layout::Presence;
 use nt_ir::program::{Key, Limit};
 use nt_ptx::syntax::Module;
-use nt_weave::{Code, Fill, Form, Linear, Site, UsedMap, UsedTable, Woven, WovenKernel};
+use nt_weave::{Assumed, Code, Fill, Form, Linear, Site, UsedMap, UsedTable, Woven, WovenKernel};
 use std::fmt::Write;
 
 /// Context, maps, limits and sites of each kernel.
@@ -108,7 +108,7 @@ fn layout(map: &UsedMap) -> String {
     out
 }
 
-/// `site 1: addr bits 4 8 16 32 64, bytes known 4`
+/// `site 1: addr bits 4 8 16 32 64, bytes known 4, if 32 bits do not overflow`
 fn code(map: &UsedMap, code: &Code) -> String {
     let mut out = format!("site {}:", code.site);
     for (number, (field, form)) in code.lanes.iter().enumerate() {
@@ -124,6 +124,13 @@ fn code(map: &UsedMap, code: &Code) -> String {
             Form::List32 => write!(out, "list32"),
             Form::List64 => write!(out, "list64"),
         };
+    }
+    let Assumed { wraps, joins } = code.assumes;
+    if wraps {
+        out.push_str(", if 32 bits do not overflow");
+    }
+    if joins {
+        out.push_str(", if lanes meet where ways join");
     }
     out
 }

@@ -134,6 +134,7 @@ fn streams(trace: &mut Trace) {
                 site: 7,
                 told: vec![],
                 lanes: vec![lanes(0, Form::Bits(strides)), lanes(1, Form::List32), lanes(2, Form::List64)],
+                assumes: vec![],
             }],
         }),
     };

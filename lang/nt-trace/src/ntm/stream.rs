@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! { "chunk": 16, "header": 1, "bytes": 67108864, "lanes": [0], "told": [1], "codes": [
-//!     { "site": 3, "told": [{"field": 1, "value": 41}], "lanes": [{"field": 0, "form": "list32"}] } ] }
+//!     { "site": 3, "told": [{"field": 1, "value": 41}], "lanes": [{"field": 0, "form": "list32"}], "assumes": [] } ] }
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,18 @@ pub struct Code {
     pub told: Vec<Told>,
     /// How to get each of [`Stream::lanes`], in their order, which is that of the sections too.
     pub lanes: Vec<Lanes>,
+    /// What is taken for granted where lanes' values are proved ([`Form::Bits`]); ascending.
+    pub assumes: Vec<Assumption>,
+}
+
+/// What a proof of the lanes' addresses takes for granted, and nobody checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Assumption {
+    /// The program's index arithmetic in 32 bits does not overflow within a warp.
+    Wraps,
+    /// Lanes that a branch parted meet again only where its ways join.
+    Joins,
 }
 
 /// A field that is the same in all events of a code.

@@ -30,6 +30,7 @@ pub fn dmat(chunk: u32) -> Map {
         site,
         told: vec![Told { field: 1, value: u64::from(site) }],
         lanes: vec![Lanes { field: 2, form: addr }, Lanes { field: 3, form: Form::Known(bytes) }],
+        assumes: vec![],
     };
     let by = |stride: i64| {
         Form::Bits([0, 1, 2, 3, 4].map(|bit| Linear { constant: stride << bit, terms: Vec::new() }))

@@ -93,6 +93,9 @@ fn code(kernel: &Kernel, map: &Map, stream: &Stream, code: &Code) -> Result<(), 
     if !code.lanes.iter().map(|lanes| &lanes.field).eq(&stream.lanes) {
         return Err(format!("it does not say how to get fields {:?}", stream.lanes));
     }
+    if !code.assumes.is_sorted_by(|a, b| a < b) {
+        return Err("it assumes the same twice".to_owned());
+    }
     let base = stream.base(map);
     let mut longest = stream.header;
     for lanes in &code.lanes {
