@@ -2,8 +2,8 @@
 //!
 //! Three layers, each usable alone. [`Frames`] finds sound frames in bytes that may be damaged and says what it had to
 //! skip. [`Trace`] knows the kernels and launches seen so far and gives each data frame together with its launch and
-//! its kernel's manifest. [`Records`] is the typed view of a map's data frame, rows and columns, [`Cells`] of a table's,
-//! [`Streams`] and their [`Reader`]s of the parts of streams.
+//! its kernel's manifest. [`Records`] is the typed view of a map's data frame, rows and columns, [`Saves`] of one of an
+//! array with a capacity, [`Cells`] of a table's, [`Streams`] and their [`Reader`]s of the parts of streams.
 //!
 //! ```text
 //! bytes ──Frames──▶ Start, Kernel, Launch, Data … ──Trace──▶ Batch ──Records──▶ unit 7: start 1042, elapsed 31
@@ -18,6 +18,7 @@
 mod cells;
 mod frames;
 mod records;
+mod saves;
 mod stream;
 mod trace;
 mod writer;
@@ -25,8 +26,10 @@ mod writer;
 pub use cells::Cells;
 pub use frames::{Content, Frame, Frames, Item, Trouble};
 pub use records::{Mismatch, Records, Row, Rows, Value};
+pub use saves::{Cursor, Save, Saves, Tally};
 pub use stream::{
-    Cursors, Lanes, OpenPart, Part, Piece, Pieces, Reader, StreamEvent, StreamEvents, Streams, Unfit,
+    Addresses, Cursors, Lanes, OpenPart, Part, Piece, Pieces, Reader, StreamEvent, StreamEvents, Streams,
+    Unfit,
 };
 pub use trace::{Batch, CellBatch, Disagreement, Event, KnownKernel, StreamBatch, Trace};
 pub use writer::FileWriter;

@@ -536,7 +536,7 @@ fn parts_in_a_file_go_on_from_each_other() {
                 parts += 1;
             }
             Event::Trouble(trouble) => panic!("{trouble}"),
-            Event::Batch(_) | Event::Cells(_) => panic!("not a stream"),
+            Event::Batch(_) | Event::Saves(_) | Event::Cells(_) => panic!("not a stream"),
             _ => {}
         }
     }

@@ -38,13 +38,24 @@ pub fn split(data: &[u8], units: u64, shape: SlotsShape) -> Result<(&[u8], &[u8]
     Ok((counts, records))
 }
 
+/// How many saves of these units are not there any more, or never were: those beyond their room.
+pub fn beyond(counts: &[u8], shape: SlotsShape) -> u64 {
+    let room = shape.per_unit.saturating_sub(shape.others);
+    let own = |word: u32| u64::from(word.saturating_sub(1).saturating_sub(room));
+    if shape.count_bytes == 4 {
+        return counts.as_chunks::<4>().0.iter().map(|word| own(u32::from_le_bytes(*word))).sum();
+    }
+    let words = counts.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    words.map(|word| own(word as u32) + (word >> 32).saturating_sub(u64::from(shape.others))).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn counts_come_before_records() {
-        let warps = SlotsShape { per_unit: 6, count_bytes: 8 };
+        let warps = SlotsShape { per_unit: 6, others: 2, count_bytes: 8 };
         assert_eq!((before_records(8, warps), records(8, warps)), (Some(64), Some(48)));
         assert_eq!((before_records(9, warps), records(9, warps)), (Some(128), Some(54)));
         assert_eq!(before_records(0, warps), Some(0));
@@ -53,7 +64,22 @@ mod tests {
         assert_eq!(split(&data, 9, warps), Ok((&data[..72], &data[128..])));
         assert_eq!(split(&data[..127], 9, warps), Err(Malformed));
         assert_eq!(split(&data, u64::MAX / 8 - 8, warps), Err(Malformed));
-        let threads = SlotsShape { per_unit: 4, count_bytes: 4 };
+        let threads = SlotsShape { per_unit: 4, others: 0, count_bytes: 4 };
         assert_eq!(split(&data, 32, threads), Ok((&data[..128], &data[128..])));
+    }
+
+    #[test]
+    fn what_is_beyond_the_room() {
+        let warps = SlotsShape { per_unit: 6, others: 2, count_bytes: 8 };
+        // Room for four and two: never left, none, four, nine of lane 0; two and seven of others.
+        let counts = [(0u32, 0u32), (1, 2), (5, 0), (10, 7), (0, 3)];
+        let counts: Vec<u8> = counts
+            .iter()
+            .flat_map(|&(own, other)| [own.to_le_bytes(), other.to_le_bytes()].concat())
+            .collect();
+        assert_eq!(beyond(&counts, warps), 5 + 5 + 1);
+        let threads = SlotsShape { per_unit: 4, others: 0, count_bytes: 4 };
+        let counts = [0u32, 1, 5, 6, u32::MAX].map(u32::to_le_bytes).concat();
+        assert_eq!(beyond(&counts, threads), 1 + (u64::from(u32::MAX) - 5));
     }
 }

@@ -95,7 +95,7 @@ fn messages() {
                     ..MapShape::records(Unit::Warp, 16)
                 },
                 MapShape {
-                    slots: Some(SlotsShape { per_unit: 41, count_bytes: 8 }),
+                    slots: Some(SlotsShape { per_unit: 41, others: 9, count_bytes: 8 }),
                     ..MapShape::records(Unit::Warp, 32)
                 },
             ],

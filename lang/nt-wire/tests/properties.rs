@@ -34,7 +34,7 @@ fn decode_all(bytes: &[u8]) {
     frame::<frame::End>(bytes);
     let _ = frame::Data::decode(bytes);
     let _ = stream::Head::decode(bytes);
-    let _ = slots::split(bytes, 9, SlotsShape { per_unit: 3, count_bytes: 8 });
+    let _ = slots::split(bytes, 9, SlotsShape { per_unit: 3, others: 1, count_bytes: 8 });
     let _ = frame::Head::decode(bytes);
     if let Some(head) = bytes.first_chunk() {
         let _ = message::Head::decode(head);
@@ -61,8 +61,8 @@ fn twin() -> impl Strategy<Value = message::Twin> {
     let slot = (any::<u32>(), size, fill).prop_map(|(offset, size, fill)| Slot { offset, size, fill });
     let unit = prop_oneof![Just(Unit::Thread), Just(Unit::Warp), Just(Unit::Block), Just(Unit::Sm)];
     let stream = (0u32..32, any::<u64>()).prop_map(|(log, bytes)| StreamShape { chunk: 1 << log, bytes });
-    let slots = (1u32.., prop_oneof![Just(4), Just(8)])
-        .prop_map(|(per_unit, count_bytes)| SlotsShape { per_unit, count_bytes });
+    let slots = (1u32.., any::<u32>(), prop_oneof![Just(4), Just(8)])
+        .prop_map(|(per_unit, others, count_bytes)| SlotsShape { per_unit, others, count_bytes });
     let map = (unit, any::<u32>(), any::<bool>(), option::of(stream), option::of(slots));
     let map = map.prop_map(|(unit, stride, persistent, stream, slots)| MapShape {
         unit,

@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn counts_lie_before_records() {
-        let slots = |per_unit, count_bytes| Some(SlotsShape { per_unit, count_bytes });
+        let slots = |per_unit, count_bytes| Some(SlotsShape { per_unit, others: 0, count_bytes });
         let warps = MapShape { slots: slots(7, 8), ..array(Unit::Warp, 16) };
         let threads = MapShape { slots: slots(3, 4), ..array(Unit::Thread, 5) };
         let layout = lay_out(vec![array(Unit::Block, 5), warps, threads], 1 << 20).unwrap();

@@ -54,6 +54,8 @@ notes! {
     TABLE_FULL: "functions or modules found no room in the hook's tables and are not probed";
     /// See `batch::Batch`.
     EVENTS: "events found no room in the streams of their launches; --stream gives them more";
+    /// See `record::launch`.
+    SAVES: "saves found no room in their arrays, and were dropped or overwritten by later ones";
     /// Replays, whose kernels were seen when they were captured.
     GRAPHS: "graph launches ran as they are; kernels in graphs are not probed";
     /// Old and multi-device forms.

@@ -3,10 +3,12 @@
 use std::io;
 
 use nt_wire::frame::{self, ALIGN};
+use nt_wire::slots;
 use nt_wire::stream::Head;
 
 use crate::home::Home;
 use crate::layout::{Layout, Part};
+use crate::notes;
 use crate::pool::Launched;
 use crate::trace::Trace;
 
@@ -26,7 +28,13 @@ pub(crate) fn launch<'s>(
         // Counts lie before the records that they are of, in the segment as in the frame.
         let from = if shape.slots.is_some() { part.counts } else { part.offset };
         let len = part.offset - from + part.bytes;
-        trace.data(fixed(launched, map, part, len), &[bytes(from as usize, len as usize)])?;
+        let data = bytes(from as usize, len as usize);
+        if let Some(shape) = shape.slots
+            && let Ok((counts, _)) = slots::split(data, part.units, shape)
+        {
+            notes::SAVES.add(slots::beyond(counts, shape));
+        }
+        trace.data(fixed(launched, map, part, len), &[data])?;
     }
     Ok(())
 }

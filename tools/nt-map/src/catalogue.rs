@@ -9,7 +9,7 @@ use crate::names::{LONGEST, shorten};
 use crate::tell::Tell;
 use nt_cli::choose::{choose, nearest};
 use nt_trace::ntm::{Map, Table, Unit};
-use nt_trace::ntt::{Event, KnownKernel, StreamBatch, Streams, Trace, Unfit};
+use nt_trace::ntt::{Batch, Event, KnownKernel, Mismatch, StreamBatch, Streams, Trace, Unfit};
 use nt_wire::frame::{Launch, Note};
 use nt_wire::stream::Head;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,9 +83,9 @@ pub(crate) struct Count {
     pub(crate) units: u64,
     /// Bytes of data in them.
     pub(crate) bytes: u64,
-    /// Events of a stream that were stored, where they were counted.
+    /// Events of a stream, or saves of an array with a capacity, that were stored, where they were counted.
     pub(crate) stored: u64,
-    /// Units, or events of a stream, that found no room.
+    /// Units, or events of a stream, that found no room; saves of an array with a capacity that are not there.
     pub(crate) dropped: u64,
 }
 
@@ -128,6 +128,19 @@ impl Catalogue {
                             count.add(batch.units, batch.capacity, batch.data);
                         }
                     }
+                    Event::Saves(batch) if in_range(select.launch.as_ref(), Some(&batch.launch)) => {
+                        let entry = ids.get(&batch.kernel.id).and_then(|&at| catalogue.entries.get_mut(at));
+                        if let Some(count) = entry.and_then(|entry| entry.counts.get_mut(batch.index)) {
+                            // As of streams.
+                            let added = count.add_saves(&batch, tell.is_some());
+                            if let (Some(tell), Err(mismatch)) = (&mut tell, added) {
+                                tell.fault(
+                                    &source.name,
+                                    format_args!("frame at byte {}: {mismatch}", batch.at),
+                                );
+                            }
+                        }
+                    }
                     Event::Stream(batch) if in_range(select.launch.as_ref(), Some(&batch.launch)) => {
                         let entry = ids.get(&batch.kernel.id).and_then(|&at| catalogue.entries.get_mut(at));
                         if let Some(count) = entry.and_then(|entry| entry.counts.get_mut(batch.index)) {
@@ -159,6 +172,7 @@ impl Catalogue {
                         }
                     }
                     Event::Batch(_)
+                    | Event::Saves(_)
                     | Event::Stream(_)
                     | Event::Cells(_)
                     | Event::Note(_)
@@ -273,6 +287,21 @@ impl Count {
         self.units = self.units.saturating_add(units);
         self.bytes = self.bytes.saturating_add(data.len() as u64);
         self.dropped = self.dropped.saturating_add(units.saturating_sub(capacity));
+    }
+
+    /// Adds an array with a capacity; what its units saved, if that is to be counted.
+    fn add_saves(&mut self, batch: &Batch<'_>, counted: bool) -> Result<(), Mismatch> {
+        self.batches += 1;
+        self.units = self.units.saturating_add(batch.units);
+        self.bytes = self.bytes.saturating_add(batch.data.len() as u64);
+        if counted {
+            let saves = batch.saves()?;
+            for tally in (0..saves.units()).map(|unit| saves.tally(unit)) {
+                self.stored = self.stored.saturating_add(tally.stored);
+                self.dropped = self.dropped.saturating_add(tally.lost());
+            }
+        }
+        Ok(())
     }
 
     /// Adds a part of a stream; counts its events if `streams` are there to count with, and says how many chunks hold

@@ -1,7 +1,8 @@
 //! `nt-map coverage`: how much of a run was seen, and why not all of it.
 //!
 //! A line a kernel and reason, as the processes and the parent counted them, then words that belong to no kernel. Of
-//! kernels with streams it says how many events were stored, and how many found no room.
+//! kernels with streams or arrays with a capacity it says how many events were stored, and how many are not there for want
+//! of room.
 
 use crate::cli::Coverage;
 use crate::input::{self, Source};
@@ -15,7 +16,7 @@ use nt_wire::frame::{Count, End};
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Events of streams that were stored and dropped, by kernel.
+/// Events of streams, and saves of arrays with a capacity, that were stored and that are not there, by kernel.
 type Events = BTreeMap<String, (u64, u64)>;
 
 /// Prints the coverage.
@@ -69,6 +70,18 @@ pub(crate) fn run(opts: &Coverage, sources: &[Source], tell: &mut Tell) -> anyho
                             }
                         }
                     }
+                    Event::Saves(batch) => match batch.saves() {
+                        Ok(saves) => {
+                            let (stored, dropped) = events.entry(batch.kernel.name.clone()).or_default();
+                            for tally in (0..saves.units()).map(|unit| saves.tally(unit)) {
+                                *stored = stored.saturating_add(tally.stored);
+                                *dropped = dropped.saturating_add(tally.lost());
+                            }
+                        }
+                        Err(mismatch) => {
+                            tell.fault(&source.name, format_args!("frame at byte {}: {mismatch}", batch.at));
+                        }
+                    },
                     Event::Note(note) => {
                         let line = [source.process.as_str(), "(note)", "", "", "", "", "", &note.text, ""];
                         put_line(&mut lines, line);

@@ -79,6 +79,12 @@ pub(crate) fn run(
         DmatForm::Tsv => tsv::lines(&picture),
     };
     opts.output.write(&bytes)?;
+    // A picture says it itself.
+    if form == DmatForm::Tsv {
+        for granted in seen.basis.granted(|count| count.to_string()) {
+            tell.say(format_args!("{granted}"));
+        }
+    }
     if let Some(alarm) = picture.alarm() {
         tell.say(format_args!("{alarm}"));
     }

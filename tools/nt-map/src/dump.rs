@@ -31,6 +31,7 @@ use events::Sites;
 use jobs::{Press, Rows, Text};
 use lines::Lines;
 use nt_cli::Outcome;
+use nt_trace::ntm::Policy;
 use nt_trace::ntt::KnownKernel;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -68,6 +69,18 @@ pub(crate) fn run(
     if left.events > 0 {
         tell.say(format_args!("{} events had no room", left.events));
     }
+    if left.dropped > 0 {
+        tell.say(format_args!("{} saves were dropped: their units had no room left", left.dropped));
+    }
+    if left.overwritten > 0 {
+        tell.say(format_args!("{} saves were overwritten by later ones", left.overwritten));
+    }
+    if left.uncounted > 0 {
+        tell.say(format_args!(
+            "{} units did not leave by a probed exit: they may have saved more than is there",
+            left.uncounted
+        ));
+    }
     Ok(tell.outcome())
 }
 
@@ -80,12 +93,28 @@ struct Left {
     units: u64,
     /// Events of streams that found no place.
     events: u64,
+    /// Saves of arrays with a capacity that found none.
+    dropped: u64,
+    /// Those that others have replaced.
+    overwritten: u64,
+    /// Units that have not said how many there were.
+    uncounted: u64,
 }
 
 impl Left {
     fn add(&mut self, found: &Found<'_>) {
         match found {
             Found::Records(records) => self.units += records.dropped(),
+            Found::Saves(saves) => {
+                let lost = match saves.policy() {
+                    Policy::Drop => &mut self.dropped,
+                    Policy::Wrap => &mut self.overwritten,
+                };
+                for tally in (0..saves.units()).map(|unit| saves.tally(unit)) {
+                    *lost = lost.saturating_add(tally.lost());
+                    self.uncounted += u64::from(!tally.counted);
+                }
+            }
             Found::Cells(cells, _) => self.units += cells.dropped(),
             Found::Dropped(events) => self.events += events,
             Found::Piece(..) => {}
@@ -131,6 +160,14 @@ fn rows<'s, E>(
             let (stored, records) = (records.stored(), Arc::new(records));
             for first in (0..stored).step_by(UNITS as usize) {
                 each(Rows::Records(Arc::clone(&records), first..stored.min(first + UNITS)))?;
+            }
+            Ok(())
+        }
+        Found::Saves(saves) => {
+            let (all, step) = (saves.units(), UNITS / u64::from(saves.per_unit()).clamp(1, UNITS));
+            let saves = Arc::new(saves);
+            for first in (0..all).step_by(step as usize) {
+                each(Rows::Saves(Arc::clone(&saves), first..all.min(first.saturating_add(step))))?;
             }
             Ok(())
         }

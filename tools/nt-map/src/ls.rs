@@ -83,10 +83,10 @@ fn launches_of(store: Store<'_>, batches: u64) -> String {
     if store.outlives_launches() { "-".to_owned() } else { batches.to_string() }
 }
 
-/// Events of a stream. What an array holds is known when it is read.
+/// Events of a stream, saves of an array with a capacity. What other maps hold is known when they are read.
 fn stored(store: Store<'_>, count: Count) -> String {
     match store {
-        Store::Map(map) if map.stream.is_some() => count.stored.to_string(),
+        Store::Map(map) if map.stream.is_some() || map.slots.is_some() => count.stored.to_string(),
         Store::Map(_) | Store::Table(_) => "-".to_owned(),
     }
 }

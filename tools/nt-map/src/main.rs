@@ -3,6 +3,7 @@
 //! `nt-map dump | sort -k8n | head` shows the warps that started first; `docs/report.md` defines each number of
 //! `nt-map report`, `docs/formats.md` the files.
 
+mod basis;
 mod catalogue;
 mod cli;
 mod coverage;

@@ -1,12 +1,14 @@
 //! `nt-map report`: what the records mean.
 //!
 //! Launches of one kernel with one shape are a group; numbers are medians over its launches. A map of warps' lifetimes
-//! (block_sched) is told as the scheduling of blocks, any other map as the spread of its columns. Kernels with lifetimes
+//! (block_sched) is told as the scheduling of blocks, any other map as the spread of its columns, of an array with a
+//! capacity behind how many saves there were. Kernels with lifetimes
 //! are compared. Aggregations come last, over all kernels. `docs/report.md` defines every number.
 
 mod blocks;
 mod events;
 mod print;
+mod saves;
 
 use crate::catalogue::{Chosen, Store};
 use crate::cli::Report;
@@ -19,9 +21,12 @@ use blocks::Measures;
 use events::Events;
 use nt_cli::Outcome;
 use nt_trace::ntm::Map;
-use nt_trace::ntt::{Batch, CellBatch, Event, KnownKernel, OpenPart, Records, StreamBatch, Streams, Trace};
+use nt_trace::ntt::{
+    Batch, CellBatch, Event, KnownKernel, OpenPart, Records, Saves, StreamBatch, Streams, Trace,
+};
 use nt_trace::{Aggregates, Distribution};
 use nt_wire::frame::Launch;
+use saves::Taken;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
@@ -60,6 +65,8 @@ enum Kind {
     Blocks(Lifetimes, Vec<Measures>),
     /// Events of streams.
     Events(Events),
+    /// Saves of an array with a capacity, and the columns of those that are there.
+    Saves(Taken, Vec<Distribution>),
     /// Anything else: one a column of the map.
     Columns(Vec<Distribution>),
 }
@@ -78,6 +85,7 @@ pub(crate) fn run(
         for event in Trace::new(source.bytes()) {
             match event {
                 Event::Batch(batch) => groups.take(source, chosen, &batch, tell),
+                Event::Saves(batch) => groups.take_saves(source, chosen, &batch, tell),
                 Event::Stream(batch) => groups.take_part(source, chosen, &batch, &mut streams, tell),
                 Event::Cells(batch) => aggregate(&mut aggregates, source, chosen, &batch, tell),
                 Event::Kernel(kernel) => {
@@ -150,6 +158,27 @@ impl Groups {
         }
     }
 
+    /// Adds an array with a capacity, likewise.
+    fn take_saves(&mut self, source: &Source, chosen: &Chosen, batch: &Batch<'_>, tell: &mut Tell) {
+        let Some(map) = batch.map() else { return };
+        if !chosen.takes(&batch.kernel.name, Store::Map(map), Some(&batch.launch)) {
+            return;
+        }
+        let saves = match batch.saves().map_err(|why| why.to_string()) {
+            Ok(saves) => batch.agree().map(|()| saves).map_err(|why| why.to_string()),
+            Err(why) => Err(why),
+        };
+        let (kernel, launch) = (&batch.kernel, &batch.launch);
+        match saves {
+            Ok(saves) => {
+                if let Some(group) = self.group(source, kernel, batch.index, launch, batch.units) {
+                    group.add_saves(launch, &saves);
+                }
+            }
+            Err(why) => tell.fault(&source.name, format_args!("frame at byte {}: {why}", batch.at)),
+        }
+    }
+
     /// Adds a part of a stream, likewise.
     fn take_part(
         &mut self,
@@ -200,13 +229,12 @@ impl Groups {
 
 impl Group {
     fn new(kernel: &Arc<KnownKernel>, index: usize, map: &Map, launch: &Launch, units: u64) -> Group {
-        let kind = if map.stream.is_some() {
-            Kind::Events(Events::default())
-        } else {
-            match Lifetimes::of(map) {
-                Some(columns) => Kind::Blocks(columns, Vec::new()),
-                None => Kind::Columns(vec![Distribution::default(); map.columns.len()]),
-            }
+        let columns = || vec![Distribution::default(); map.columns.len()];
+        let kind = match Lifetimes::of(map) {
+            _ if map.stream.is_some() => Kind::Events(Events::default()),
+            _ if map.slots.is_some() => Kind::Saves(Taken::default(), columns()),
+            Some(lifetimes) => Kind::Blocks(lifetimes, Vec::new()),
+            None => Kind::Columns(columns()),
         };
         Group {
             kernel: Arc::clone(kernel),
@@ -226,8 +254,17 @@ impl Group {
         }
         match &mut self.kind {
             Kind::Events(events) => events.add(launch.number, open),
-            Kind::Blocks(..) | Kind::Columns(_) => 0,
+            Kind::Blocks(..) | Kind::Columns(_) | Kind::Saves(..) => 0,
         }
+    }
+
+    fn add_saves(&mut self, launch: &Launch, saves: &Saves<'_>) {
+        let Kind::Saves(taken, columns) = &mut self.kind else { return };
+        taken.add(launch.number, saves);
+        for save in (0..saves.units()).flat_map(|unit| saves.of(unit)) {
+            columns.iter_mut().zip(save.row.values()).for_each(|(column, value)| column.add(value));
+        }
+        self.launches.push(OneLaunch::of(launch, 0, 0));
     }
 
     fn add(&mut self, launch: &Launch, records: &Records<'_>) {
@@ -246,8 +283,8 @@ impl Group {
                 launches.push(measures);
                 absent
             }
-            // A stream's data comes in parts.
-            Kind::Events(_) => 0,
+            // Their data is read otherwise.
+            Kind::Events(_) | Kind::Saves(..) => 0,
         };
         self.launches.push(OneLaunch::of(launch, absent, records.dropped()));
     }

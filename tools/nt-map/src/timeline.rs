@@ -55,7 +55,7 @@ pub(crate) fn run(
                 let here = tracks.launch(origin, launch, &mut writer)?;
                 events(origin, &reader, &piece, here, &mut tracks, &mut writer)
             }
-            Found::Cells(..) | Found::Dropped(_) => Ok(()),
+            Found::Saves(_) | Found::Cells(..) | Found::Dropped(_) => Ok(()),
         })
     });
     written.and_then(|()| writer.end()).context("failed to write the timeline")?;

@@ -7,7 +7,7 @@ use crate::catalogue::{Chosen, Store};
 use crate::input::Source;
 use crate::tell::Tell;
 use nt_trace::ntt::{
-    Batch, CellBatch, Cells, Event, KnownKernel, Piece, Reader, Records, StreamBatch, Streams, Trace,
+    Batch, CellBatch, Cells, Event, KnownKernel, Piece, Reader, Records, Saves, StreamBatch, Streams, Trace,
 };
 use nt_wire::frame::Launch;
 use std::fmt::Display;
@@ -43,6 +43,8 @@ impl Origin<'_> {
 pub(crate) enum Found<'s> {
     /// One map of one launch.
     Records(Records<'s>),
+    /// One array with a capacity, of one launch.
+    Saves(Saves<'s>),
     /// One table, and the device's ordinal in the process.
     Cells(Cells<'s>, u32),
     /// A part of a stream begins, whose pieces follow: events that it had no room for.
@@ -69,6 +71,11 @@ pub(crate) fn walk<'s, E>(
             match event {
                 Event::Batch(batch) => {
                     if let Some((origin, found)) = records(source, chosen, batch, &mut place) {
+                        each(&origin, found)?;
+                    }
+                }
+                Event::Saves(batch) => {
+                    if let Some((origin, found)) = saves(source, chosen, batch, &mut place) {
                         each(&origin, found)?;
                     }
                 }
@@ -121,6 +128,22 @@ fn records<'s>(
     let launch = Some(Arc::new(batch.launch));
     let origin = Origin { source, kernel: batch.kernel, table: false, index: batch.index, launch };
     Some((origin, Found::Records(records)))
+}
+
+fn saves<'s>(
+    source: &'s Source,
+    chosen: &Chosen,
+    batch: Batch<'s>,
+    place: &mut Place<'_>,
+) -> Option<(Origin<'s>, Found<'s>)> {
+    if !chosen.takes(&batch.kernel.name, Store::Map(batch.map()?), Some(&batch.launch)) {
+        return None;
+    }
+    let saves = batch.saves().map_err(|mismatch| place.fault(batch.at, &mismatch)).ok()?;
+    let _ = batch.agree().map_err(|why| place.fault(batch.at, &why));
+    let launch = Some(Arc::new(batch.launch));
+    let origin = Origin { source, kernel: batch.kernel, table: false, index: batch.index, launch };
+    Some((origin, Found::Saves(saves)))
 }
 
 fn cells<'s>(

@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first thing that is wrong")]
 
+#[path = "../../../lang/nt-trace/tests/arrays/mod.rs"]
+mod arrays;
 mod synthetic;
 
+use arrays::Left;
 use nt_trace::ntm::{
-    Code, Column, Field, Form, Lanes, Linear, Map, Param, Presence, Source, Stream, Term, Type, Unit,
+    Code, Column, Field, Form, Lanes, Linear, Map, Param, Policy, Presence, Source, Stream, Term, Type, Unit,
 };
 use nt_wire::frame::Launch;
 use nt_wire::stream::Head;
@@ -36,6 +39,7 @@ fn the_documented_reader_reads_a_trace() {
     trace.cells(launch, 0, 2, &[4096, 1 << 63]);
     trace.persistent(kernel, 1, 0, &[1, 2, 0, 0, 3, 4, 0, 5]);
     streams(&mut trace);
+    saves(&mut trace);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.ntt");
     std::fs::write(&path, trace.end()).unwrap();
@@ -68,10 +72,41 @@ fn the_documented_reader_reads_a_trace() {
          3\tk\tdmat\t1\t2\t8\t9\t[4096, 4099, 4095]\t[16, 16, 16]\n\
          4\tp\tprogress\t0\t0\t70000000000\t-2\n\
          4\tp\tprogress\t0\t0\t70000000001\t-3\n\
-         5\tl\tmixed\t0\t0\t[64, 28, 64, 28]\t[-1, 2, -3, 4]\t[1, 2, 3, 4]\n",
+         5\tl\tmixed\t0\t0\t[64, 28, 64, 28]\t[-1, 2, -3, 4]\t[1, 2, 3, 4]\n\
+         6\tw\tlast\t0\t0\t2\t12\n\
+         6\tw\tlast\t0\t0\t3\t13\n\
+         6\tw\tlast\t0\t0\t4\t14\n\
+         6\tw\tlast\t0\t0\t5\t15\n\
+         6\tw\tlast\t0\tother\t0\t90\n\
+         6\tw\tlast\t1\t0\t0\t7\n\
+         7\tt\tlast\t0\t0\t0\t1\n\
+         7\tt\tlast\t0\t0\t1\t2\n\
+         7\tt\tlast\t2\t0\t0\t5\n\
+         7\tt\tlast\t2\t0\t1\t6\n\
+         7\tt\tlast\t2\t0\t2\t7\n\
+         7\tt\tlast\t2\t0\t3\t8\n",
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// Two warps whose array goes round, the second of which left without a count; three threads whose array drops.
+fn saves(trace: &mut Trace) {
+    let kernel = trace.kernel("w", "last", vec![arrays::last(Unit::Warp, Policy::Wrap)]);
+    let launch = trace.launch(kernel, [2, 1, 1], [32, 1, 1]);
+    let (capacity, data) = arrays::warps(&[
+        Left { own: 7, other: 1, records: arrays::some(&[14, 15, 12, 13, 90]) },
+        Left { own: 0, other: 0, records: arrays::some(&[7]) },
+    ]);
+    trace.saves(launch, 0, 2, capacity, &data);
+    let kernel = trace.kernel("t", "last", vec![arrays::last(Unit::Thread, Policy::Drop)]);
+    let launch = trace.launch(kernel, [1, 1, 1], [3, 1, 1]);
+    let (capacity, data) = arrays::threads(&[
+        Left { own: 3, other: 0, records: arrays::some(&[1, 2]) },
+        Left { own: 1, other: 0, records: vec![] },
+        Left { own: 9, other: 0, records: arrays::some(&[5, 6, 7, 8]) },
+    ]);
+    trace.saves(launch, 0, 3, capacity, &data);
 }
 
 /// Each form, in parts; a packed stream; and strides of parameters.

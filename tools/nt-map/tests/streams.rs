@@ -231,11 +231,14 @@ fn ls_and_report_tell_what_was_stored_and_dropped() {
   launches    1
   events      8 taken: 6 stored, 2 dropped
               launch 0: 2 dropped, by 1 warps: 3 (2)
-  where    op                   events  lanes  lanes an event
-  a.cu:12  ld.global.f32             2     33           16.50
-  a.cu:13  ld.global.v4.f32          2      6               3
-  48:2     st.global.f32             1      8               8
-  50:2     atom.global.add.u32       1      2               2
+  addresses   of events: 4 by proof, 1 by a stride found as they ran, 1 one by one
+              2 of those by proof assume that 32-bit index arithmetic does not overflow within a warp; not checked
+              1 of those by proof assume that parted lanes meet only where their ways join; not checked
+  where    op                   events  lanes  lanes an event           addresses
+  a.cu:12  ld.global.f32             2     33           16.50            by proof
+  a.cu:13  ld.global.v4.f32          2      6               3     50 % one by one
+  48:2     st.global.f32             1      8               8  by proof, assuming
+  50:2     atom.global.add.u32       1      2               2  by proof, assuming
 ",
     );
 }

@@ -72,8 +72,12 @@ impl Policy {
 
 impl Map {
     /// Its shape on the wire, of a map with a capacity.
-    pub(super) fn slots_shape(&self) -> Option<nt_wire::message::SlotsShape> {
+    pub(crate) fn slots_shape(&self) -> Option<nt_wire::message::SlotsShape> {
         let slots = self.slots?;
-        Some(nt_wire::message::SlotsShape { per_unit: slots.per_unit(), count_bytes: slots.count_bytes() })
+        Some(nt_wire::message::SlotsShape {
+            per_unit: slots.per_unit(),
+            others: slots.others,
+            count_bytes: slots.count_bytes(),
+        })
     }
 }

@@ -76,8 +76,16 @@ impl<'b> Records<'b> {
     /// `units` and `capacity` are the data frame's.
     ///
     /// # Errors
-    /// `data` is too short for them.
+    /// `data` is too short for them, or the map has more than a record a unit.
     pub fn new(map: &Map, units: u64, capacity: u64, data: &'b [u8]) -> Result<Self, Mismatch> {
+        if map.slots.is_some() {
+            return Err(Mismatch { bytes: data.len() as u64, units, capacity, stride: map.stride });
+        }
+        Records::within(map, units, capacity, data)
+    }
+
+    /// The same of any map: `units` records, however many a unit has.
+    pub(super) fn within(map: &Map, units: u64, capacity: u64, data: &'b [u8]) -> Result<Self, Mismatch> {
         let mismatch = Mismatch { bytes: data.len() as u64, units, capacity, stride: map.stride };
         // Units beyond the capacity had no slot: the device's guard dropped their saves.
         let stored = units.min(capacity);

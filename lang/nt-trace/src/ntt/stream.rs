@@ -25,7 +25,7 @@ pub use reader::Reader;
 
 use super::records::Value;
 use super::trace::Disagreement;
-use crate::ntm;
+use crate::ntm::{self, Assumption};
 
 /// Why data is no part of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +53,17 @@ pub enum Unfit {
         /// Bytes there are.
         bytes: usize,
     },
+}
+
+/// How the addresses of an event's lanes are had, those of the map's first field of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addresses<'r> {
+    /// One is stored, and a proof tells the others, which takes this for granted.
+    Proved(&'r [Assumption]),
+    /// One and a stride are stored, that held when the event was.
+    Tested,
+    /// Each is stored.
+    Listed,
 }
 
 /// One event of a stream.
@@ -103,6 +114,15 @@ impl<'r> StreamEvent<'r, '_> {
                 self.reader.site_of(u32::try_from(number).ok()?)
             }
         }
+    }
+
+    /// How its addresses are had; `None` in a stream without addresses of lanes.
+    pub fn addresses(&self) -> Option<Addresses<'r>> {
+        Some(match self.code?.addresses.as_ref()? {
+            reader::How::Proved(assumes) => Addresses::Proved(assumes),
+            reader::How::Tested => Addresses::Tested,
+            reader::How::Listed => Addresses::Listed,
+        })
     }
 
     /// The value of a column that has one for all lanes.

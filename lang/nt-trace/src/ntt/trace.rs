@@ -6,6 +6,7 @@
 use super::cells::Cells;
 use super::frames::{Content, Frame, Frames, Item, Trouble};
 use super::records::{Mismatch, Records};
+use super::saves::Saves;
 use super::stream::{Part, Reader, Unfit};
 use crate::ntm::{self, Manifest};
 use nt_wire::frame;
@@ -59,8 +60,10 @@ pub enum Event<'b> {
     Kernel(Arc<KnownKernel>),
     /// A launch, whose data may follow.
     Launch(Arc<KnownKernel>, frame::Launch),
-    /// One map of one launch.
+    /// One map of one launch, a record a unit.
     Batch(Batch<'b>),
+    /// One array with a capacity of one launch: [`Batch::saves`].
+    Saves(Batch<'b>),
     /// A part of a stream of one launch.
     Stream(StreamBatch<'b>),
     /// One table of one launch, or of all of them.
@@ -113,6 +116,17 @@ impl<'b> Batch<'b> {
         };
         let map = self.map().ok_or(mismatch)?;
         Records::new(map, self.units, self.capacity, self.data)
+    }
+
+    /// What each unit saved, of an array with a capacity.
+    ///
+    /// # Errors
+    /// The data does not fit the map, or that has a record a unit.
+    pub fn saves(&self) -> Result<Saves<'b>, Mismatch> {
+        let Batch { units, capacity, data, .. } = *self;
+        let bytes = data.len() as u64;
+        let map = self.map().ok_or(Mismatch { bytes, units, capacity, stride: 0 })?;
+        Saves::new(map, units, capacity, data)
     }
 
     /// Has the data as many units as the launch?
@@ -310,7 +324,9 @@ impl<'b> Trace<'b> {
             if kernel.maps().get(index)?.stream.is_some() {
                 return Some(Event::Stream(StreamBatch { at, kernel, launch, index, data }));
             }
-            return Some(Event::Batch(Batch { at, kernel, launch, index, units, capacity, data }));
+            let has_slots = kernel.maps().get(index)?.slots.is_some();
+            let batch = Batch { at, kernel, launch, index, units, capacity, data };
+            return Some(if has_slots { Event::Saves(batch) } else { Event::Batch(batch) });
         };
         let index = behind;
         if kernel.tables().get(index)?.persistent != launch.is_none() {

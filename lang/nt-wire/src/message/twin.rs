@@ -104,6 +104,8 @@ impl MapShape {
 pub struct SlotsShape {
     /// Records a unit, at least 1.
     pub per_unit: u32,
+    /// How many of these, the last ones, are of a warp's other lanes than lane 0; of a thread, 0.
+    pub others: u32,
     /// Bytes of a unit's count: 8 of a warp, 4 of a thread.
     pub count_bytes: u8,
 }
@@ -214,6 +216,7 @@ impl Body for Twin {
             // No unit has no records.
             let slots = map.slots.unwrap_or_default();
             w.u32(slots.per_unit);
+            w.u32(slots.others);
             w.u32(u32::from(slots.count_bytes));
         }
         w.u32(count(self.pins.len()));
@@ -261,11 +264,11 @@ impl Body for Twin {
                 (chunk, bytes) if chunk.is_power_of_two() => Some(StreamShape { chunk, bytes }),
                 _ => return Err(Malformed),
             };
-            let slots = match (r.u32()?, r.u32()?) {
-                (0, 0) => None,
-                (0, _) => return Err(Malformed),
-                (per_unit, 4) => Some(SlotsShape { per_unit, count_bytes: 4 }),
-                (per_unit, 8) => Some(SlotsShape { per_unit, count_bytes: 8 }),
+            let slots = match (r.u32()?, r.u32()?, r.u32()?) {
+                (0, 0, 0) => None,
+                (0, ..) => return Err(Malformed),
+                (per_unit, others, 4) => Some(SlotsShape { per_unit, others, count_bytes: 4 }),
+                (per_unit, others, 8) => Some(SlotsShape { per_unit, others, count_bytes: 8 }),
                 _ => return Err(Malformed),
             };
             Ok(MapShape { unit, stride, persistent, stream, slots })

@@ -110,7 +110,8 @@ impl Choice {
     pub(super) fn starts(&self, origin: &Origin<'_>) -> Option<(usize, usize)> {
         let Some(Store::Map(map)) = origin.store() else { return None };
         let column = |name: &str| map.columns.iter().position(|c| c.name == name && is_integer(c.ty));
-        let is_record = origin.kernel.name == self.kernel && map.unit == Unit::Warp && map.stream.is_none();
+        let one_a_warp = map.unit == Unit::Warp && map.stream.is_none() && map.slots.is_none();
+        let is_record = origin.kernel.name == self.kernel && one_a_warp;
         is_record.then_some((column("start")?, column("cu")?))
     }
 }

@@ -3,6 +3,7 @@
 use super::axis::{PageAxis, TimeAxis};
 use super::choice::{Choice, Columns};
 use super::pages::Pages;
+use crate::basis::Basis;
 use crate::catalogue::Chosen;
 use crate::input::Source;
 use crate::tell::Tell;
@@ -34,6 +35,8 @@ pub(super) struct Seen {
     pub(super) events: u64,
     /// Their accesses: one a lane.
     pub(super) accesses: u64,
+    /// What the addresses of these accesses rest on.
+    pub(super) basis: Basis,
     /// Events that found no room.
     pub(super) dropped: u64,
     /// Are times since the first start of the multiprocessor, rather than since the warp's own?
@@ -105,7 +108,7 @@ pub(super) fn look(
             1u64 << bits
         );
     }
-    let Tally { times, events, accesses } = about.tally;
+    let Tally { times, events, accesses, basis } = about.tally;
     Ok(Seen {
         launch: about.launch.filter(|_| accesses > 0),
         launches: about.launches,
@@ -114,6 +117,7 @@ pub(super) fn look(
         times,
         events,
         accesses,
+        basis,
         dropped: about.dropped,
         aligned: about.aligned,
         wrapped: about.wrapped,
@@ -176,11 +180,12 @@ struct Tally {
     times: (u64, u64),
     events: u64,
     accesses: u64,
+    basis: Basis,
 }
 
 impl Default for Tally {
     fn default() -> Self {
-        Tally { times: (u64::MAX, 0), events: 0, accesses: 0 }
+        Tally { times: (u64::MAX, 0), events: 0, accesses: 0, basis: Basis::default() }
     }
 }
 
@@ -248,7 +253,7 @@ fn sweep<'s, S: Send>(
                     turn(&mut jobs);
                 }
             }
-            Found::Records(_) | Found::Cells(..) => {}
+            Found::Records(_) | Found::Saves(_) | Found::Cells(..) => {}
         }
         Ok(())
     });
@@ -261,6 +266,7 @@ fn sweep<'s, S: Send>(
         all.times = (all.times.0.min(tally.times.0), all.times.1.max(tally.times.1));
         all.events += tally.events;
         all.accesses += tally.accesses;
+        all.basis.merge(&tally.basis);
     }
     (about, states)
 }
@@ -280,6 +286,9 @@ impl Job<'_> {
             tally.times = (tally.times.0.min(time), tally.times.1.max(time));
             tally.events += 1;
             tally.accesses += accesses;
+            if let Some(addresses) = event.addresses() {
+                tally.basis.add(addresses, accesses);
+            }
             if let Some(page) = one_page(&event, address, bits) {
                 work(time, page, accesses);
                 continue;

@@ -29,6 +29,7 @@ fn data(picture: &Picture<'_>) -> String {
     };
     put(format_args!("\"heading\":[{}],", list(&picture.heading())));
     put(format_args!("\"scale\":{},", json_escape(&picture.scale())));
+    put(format_args!("\"basis\":[{}],", list(&picture.basis())));
     put(format_args!("\"timeTitle\":{},", json_escape(picture.time_title())));
     put(format_args!("\"alarm\":{},", json_escape(&picture.alarm().unwrap_or_default())));
     put(format_args!("\"colours\":[{}],", list(&colours)));

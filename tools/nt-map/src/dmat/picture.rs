@@ -119,6 +119,16 @@ impl Picture<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
+    /// How the addresses are had, and what of that is taken for granted.
+    pub(super) fn basis(&self) -> Vec<String> {
+        let basis = &self.seen.basis;
+        if basis.is_empty() {
+            return Vec::new();
+        }
+        let how = format!("addresses of accesses: {}", basis.how(grouped));
+        std::iter::once(how).chain(basis.granted(grouped)).collect()
+    }
+
     /// What a cell is.
     pub(super) fn scale(&self) -> String {
         let pages = match self.pages.each {
@@ -168,9 +178,10 @@ impl Picture<'_> {
         let (places, height) = self.places(cell.1);
         // The legend needs more than few rows do.
         let below = TOP + height.max(190);
+        let basis = self.basis();
         let mut scene = Scene {
             width: LEFT + width.max(620) + RIGHT,
-            height: below + 96,
+            height: below + 96 + basis.len() as u32 * 18,
             title: format!("Memory accesses of {} over time", self.choice.names.demangled),
             items: Vec::new(),
         };
@@ -229,6 +240,9 @@ impl Picture<'_> {
         if let Some(alarm) = self.alarm() {
             let x = LEFT + width.max(620) + RIGHT - 20;
             put(text(x, below + 84, alarm, Size::Small, Anchor::End, ALARM));
+        }
+        for (line, y) in basis.into_iter().zip((below + 102..).step_by(18)) {
+            put(text(20, y, line, Size::Small, Anchor::Start, FAINT));
         }
         legend(&mut put, LEFT + width + 28, TOP, most);
         scene

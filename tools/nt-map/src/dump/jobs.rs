@@ -6,7 +6,7 @@
 use super::events;
 use super::lines::{Field, Lines};
 use nt_trace::ntm::Table;
-use nt_trace::ntt::{Cells, KnownKernel, Piece, Reader, Records, Value};
+use nt_trace::ntt::{Cells, KnownKernel, Piece, Reader, Records, Saves, Value};
 use rayon::prelude::*;
 use std::io::Write;
 use std::ops::Range;
@@ -30,6 +30,8 @@ pub(super) struct Text<'s> {
 pub(super) enum Rows<'s> {
     /// Of a map.
     Records(Arc<Records<'s>>, Range<u64>),
+    /// Of an array with a capacity, of these units.
+    Saves(Arc<Saves<'s>>, Range<u64>),
     /// Of a table.
     Cells {
         /// Its cells.
@@ -122,6 +124,20 @@ impl Job for Text<'_> {
                     }
                 }
                 absent
+            }
+            Rows::Saves(saves, units) => {
+                let mut head = Vec::new();
+                for unit in units.clone() {
+                    head.clear();
+                    lines.put_head(&mut head, unit);
+                    for save in saves.of(unit) {
+                        let cursor = saves.has_others().then(|| lines.cursor(save.cursor));
+                        lines.put_save(out, &head, cursor, save.sequence, |column| {
+                            save.row.value(column).map(Field::Value)
+                        });
+                    }
+                }
+                0
             }
             Rows::Cells { cells, kernel, index, device, units } => {
                 let Some(table) = kernel.tables().get(*index) else { return 0 };

@@ -10,7 +10,7 @@ use crate::names::Names;
 use crate::text::{put_hex, put_number, put_text, put_value};
 use crate::walk::Origin;
 use nt_trace::ntm::Unit;
-use nt_trace::ntt::Value;
+use nt_trace::ntt::{Cursor, Value};
 use std::sync::Arc;
 
 /// One column of a line.
@@ -44,7 +44,7 @@ pub(super) struct Template {
 
 /// The names of a header's columns.
 pub(super) fn header(out: &mut Vec<u8>, format: Format, columns: &Columns) {
-    for name in FIXED.iter().chain(columns.events) {
+    for name in FIXED.into_iter().chain(columns.between()) {
         out.extend_from_slice(name.as_bytes());
         out.push(separator(format));
     }
@@ -73,8 +73,10 @@ pub(super) struct Lines {
     warps: u64,
     before: Vec<u8>,
     after: Vec<u8>,
-    /// The columns of streams: in JSON their keys, with comma, quotes and colon.
-    events: Vec<String>,
+    /// The columns of streams and of arrays with a capacity: in JSON their keys, with comma, quotes and colon.
+    between: Vec<String>,
+    /// Which of them is the first of arrays.
+    first_of_saves: usize,
     /// For each further column of the output, which of the frame's it is.
     places: Vec<Option<usize>>,
     /// For each column of the frame, its key in JSON, with quotes and colon.
@@ -138,7 +140,8 @@ impl Lines {
             warps: threads.div_ceil(32),
             before,
             after,
-            events: columns.events.iter().map(|name| format!(",\"{name}\":")).collect(),
+            between: columns.between().map(|name| format!(",\"{name}\":")).collect(),
+            first_of_saves: columns.first_of_saves(),
             places: columns.own.iter().map(|name| own.iter().position(|column| column == name)).collect(),
             keys: own.iter().enumerate().map(key).collect(),
             sites,
@@ -148,6 +151,16 @@ impl Lines {
     /// How many columns the data frame has.
     pub(super) fn own(&self) -> usize {
         self.keys.len()
+    }
+
+    /// What lines call a cursor of an array with a capacity: in JSON both are texts.
+    pub(super) fn cursor(&self, cursor: Cursor) -> &'static [u8] {
+        match (cursor, self.format) {
+            (Cursor::Own, Format::Json) => b"\"0\"",
+            (Cursor::Own, Format::Tsv | Format::Csv) => b"0",
+            (Cursor::Other, Format::Json) => b"\"other\"",
+            (Cursor::Other, Format::Tsv | Format::Csv) => b"other",
+        }
     }
 
     /// What lines say of the kernel's sites.
@@ -165,6 +178,22 @@ impl Lines {
     pub(super) fn put<'f>(&self, out: &mut Vec<u8>, unit: u64, field: impl Fn(usize) -> Option<Field<'f>>) {
         self.put_head(out, unit);
         self.put_rest(out, &mut Vec::new(), |_| None, field);
+    }
+
+    /// The same of a save of an array with a capacity.
+    pub(super) fn put_save<'f>(
+        &self,
+        out: &mut Vec<u8>,
+        head: &[u8],
+        cursor: Option<&'f [u8]>,
+        sequence: Option<u64>,
+        field: impl Fn(usize) -> Option<Field<'f>>,
+    ) {
+        let between = |column: usize| match column.checked_sub(self.first_of_saves)? {
+            0 => cursor.map(Field::Raw),
+            _ => sequence.map(Field::Number),
+        };
+        self.put_event(out, head, between, field);
     }
 
     /// The same, with the columns that streams have. `head` is what [`Self::put_head`] makes of the unit.
@@ -241,7 +270,7 @@ impl Lines {
         field: impl Fn(usize) -> Option<Field<'f>>,
     ) {
         if self.format == Format::Json {
-            for (n, key) in self.events.iter().enumerate() {
+            for (n, key) in self.between.iter().enumerate() {
                 if let Some(field) = event(n) {
                     out.extend_from_slice(key.as_bytes());
                     self.put_field(out, holes, Some(field));
@@ -253,7 +282,7 @@ impl Lines {
                 self.put_field(out, holes, field(n));
             }
         } else {
-            for n in 0..self.events.len() {
+            for n in 0..self.between.len() {
                 out.push(separator(self.format));
                 self.put_field(out, holes, event(n));
             }

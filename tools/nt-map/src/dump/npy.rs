@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! record   launch u8  unit u8                                    columns
+//! save     launch u8  unit u8    cursor u1  seq u8               columns: of arrays with a capacity
 //! event    launch u8  warp u8    lane u1  event u8  mask u4  site u4   columns; 32 of each with a value a lane
 //! lane     launch u8  thread u8  lane u1  event u8           site u4   columns
 //! ```
 //!
 //! Rows are packed and little-endian. `site` counts the manifest's sites from 0, as the builtin does; it is 2³²−1 where none is known; lanes
-//! that are not in the mask have zeros. The header tells how many rows there are, so they are counted first.
+//! that are not in the mask have zeros. `cursor` is 1 for what a warp's other lanes than lane 0 saved; `seq` is 2⁶⁴−1 where it is not known. The header tells how many rows there are, so they are counted first.
 
 use super::jobs::{Job, Press, Rows};
 use super::{Left, PIECE, rows};
@@ -18,7 +19,7 @@ use crate::tell::Tell;
 use crate::walk::{Origin, walk};
 use anyhow::{Context, bail};
 use nt_trace::ntm::{Map, Stream, Type};
-use nt_trace::ntt::{Piece, Reader, Value};
+use nt_trace::ntt::{Cursor, Piece, Reader, Value};
 use std::sync::Arc;
 
 /// Writes the array.
@@ -73,7 +74,8 @@ fn the_map<'c>(catalogue: &'c Catalogue, chosen: &'c Chosen) -> anyhow::Result<&
     let alike = |map: &Map| {
         let columns = |map: &Map| map.columns.iter().map(|c| (c.name.clone(), c.ty)).collect::<Vec<_>>();
         let lanes = |map: &Map| map.stream.as_ref().map(Stream::has_lanes);
-        columns(map) == columns(first) && lanes(map) == lanes(first)
+        let saves = |map: &Map| map.slots.is_some();
+        columns(map) == columns(first) && lanes(map) == lanes(first) && saves(map) == saves(first)
     };
     if let Some(other) = rest.iter().find(|map| !alike(map)) {
         bail!(
@@ -95,7 +97,13 @@ fn header(map: &Map, lanes: bool, rows: u64) -> Vec<u8> {
     let mut fields = vec![("launch".to_owned(), "'<u8'".to_owned())];
     let mut fixed = |name: &str, ty: &str| fields.push((name.to_owned(), format!("'{ty}'")));
     match &map.stream {
-        None => fixed("unit", "<u8"),
+        None => {
+            fixed("unit", "<u8");
+            if map.slots.is_some() {
+                fixed("cursor", "|u1");
+                fixed("seq", "<u8");
+            }
+        }
         Some(_) => {
             fixed(if lanes { "thread" } else { "warp" }, "<u8");
             fixed("lane", "|u1");
@@ -176,6 +184,7 @@ impl Shape {
             Rows::Records(records, units) => {
                 units.clone().filter(|&unit| records.row(unit).is_some()).count() as u64
             }
+            Rows::Saves(saves, units) => units.clone().map(|unit| saves.of(unit).count() as u64).sum(),
             Rows::Cells { .. } => 0,
             Rows::Events { piece, .. } if !self.lanes => piece.stored,
             Rows::Events { reader, piece, .. } => {
@@ -206,6 +215,18 @@ impl Job for Packed<'_> {
                     row.values().enumerate().for_each(|(column, value)| shape.put(out, column, value));
                 }
                 absent
+            }
+            Rows::Saves(saves, units) => {
+                for (unit, save) in
+                    units.clone().flat_map(|unit| saves.of(unit).map(move |save| (unit, save)))
+                {
+                    out.extend_from_slice(&shape.launch.to_le_bytes());
+                    out.extend_from_slice(&unit.to_le_bytes());
+                    out.push(u8::from(save.cursor == Cursor::Other));
+                    out.extend_from_slice(&save.sequence.unwrap_or(u64::MAX).to_le_bytes());
+                    save.row.values().enumerate().for_each(|(column, value)| shape.put(out, column, value));
+                }
+                0
             }
             Rows::Cells { .. } => 0,
             Rows::Events { reader, piece, .. } => {

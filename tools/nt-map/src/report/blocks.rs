@@ -34,7 +34,7 @@ impl Lifetimes {
             let unsigned = |ty: Type| matches!(ty, Type::U8 | Type::U16 | Type::U32 | Type::U64);
             map.columns.iter().position(|column| column.name == name && unsigned(column.ty))
         };
-        (map.unit == Unit::Warp && map.stream.is_none()).then_some(())?;
+        (map.unit == Unit::Warp && map.stream.is_none() && map.slots.is_none()).then_some(())?;
         Some(Lifetimes { start: column("start")?, elapsed: column("elapsed")?, cu: column("cu")? })
     }
 }

@@ -1,5 +1,6 @@
 //! What the events of streams say, whatever they hold: how many there are, how many were lost, and where they come from.
 
+use crate::basis::Basis;
 use nt_trace::ntt::{OpenPart, Piece, Reader};
 use std::collections::BTreeMap;
 
@@ -16,17 +17,17 @@ pub(super) struct Events {
     pub(super) sites: BTreeMap<Option<usize>, Site>,
 }
 
-/// A launch that has lost events.
+/// A launch that has lost events or saves.
 #[derive(Debug)]
 pub(super) struct Loss {
     /// Its number.
     pub(super) launch: u64,
     /// Events.
     pub(super) dropped: u64,
-    /// Warps that have lost some.
-    pub(super) warps: u64,
+    /// Units that have lost some.
+    pub(super) units: u64,
     /// Those that have lost most, with how many.
-    pub(super) most: Vec<(u64, u32)>,
+    pub(super) most: Vec<(u64, u64)>,
 }
 
 /// What came from one site.
@@ -36,21 +37,24 @@ pub(super) struct Site {
     pub(super) events: u64,
     /// Lanes that took part in them; 0 where a stream has no fields a lane.
     pub(super) lanes: u64,
+    /// How their addresses are had, if they have any.
+    pub(super) basis: Basis,
 }
 
-/// So many warps are named of a launch.
-const NAMED: usize = 5;
+/// So many units are named of a launch.
+pub(super) const NAMED: usize = 5;
 
 impl Events {
     /// Adds a part of the stream of this launch; says how many chunks hold what no event is.
     pub(super) fn add(&mut self, launch: u64, open: &mut OpenPart<'_, '_>) -> u64 {
-        let mut most: Vec<(u64, u32)> = open.dropped().collect();
+        let mut most: Vec<(u64, u64)> =
+            open.dropped().map(|(warp, count)| (warp, u64::from(count))).collect();
         if !most.is_empty() {
-            let (warps, dropped) = (most.len() as u64, most.iter().map(|&(_, n)| u64::from(n)).sum());
+            let (units, dropped) = (most.len() as u64, most.iter().map(|&(_, count)| count).sum());
             most.sort_by_key(|&(warp, count)| (std::cmp::Reverse(count), warp));
             most.truncate(NAMED);
             self.dropped += dropped;
-            self.losses.push(Loss { launch, dropped, warps, most });
+            self.losses.push(Loss { launch, dropped, units, most });
         }
         let reader = std::sync::Arc::clone(&open.reader);
         let mut torn = 0;
@@ -73,6 +77,9 @@ impl Events {
             }
             run.events += 1;
             run.lanes += u64::from(event.mask().count_ones());
+            if let Some(addresses) = event.addresses() {
+                run.basis.add(addresses, 1);
+            }
         }
         self.close(at, run);
     }
@@ -82,6 +89,7 @@ impl Events {
             let sum = self.sites.entry(site).or_default();
             sum.events += run.events;
             sum.lanes += run.lanes;
+            sum.basis.merge(&run.basis);
         }
     }
 }

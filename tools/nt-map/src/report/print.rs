@@ -1,11 +1,13 @@
 //! The report's text. Every number is stated with its unit and what it is a number of.
 
 use super::blocks::{Measures, Slots, Spread};
-use super::events::Events;
+use super::events::{Events, Loss};
+use super::saves::Taken;
 use super::{Group, Kind, OneLaunch};
+use crate::basis::Basis;
 use crate::names::{Names, place};
 use nt_trace::Distribution;
-use nt_trace::ntm::{Kernel, Map, Resources, Type};
+use nt_trace::ntm::{Kernel, Map, Policy, Resources, Type};
 use nt_wire::frame::Launch;
 use std::fmt::Write;
 
@@ -55,6 +57,7 @@ fn one(out: &mut String, group: &Group, rows: usize) {
     match &group.kind {
         Kind::Blocks(_, launches) => blocks(out, group, launches),
         Kind::Events(all) => events(out, group, all, rows),
+        Kind::Saves(taken, columns) => saves(out, group, map, taken, columns),
         Kind::Columns(columns) => spread(out, group, map, columns),
     }
 }
@@ -236,6 +239,11 @@ fn spread(out: &mut String, group: &Group, map: &Map, columns: &[Distribution]) 
     let room = if dropped > 0 { format!("; {dropped} had no room") } else { String::new() };
     item(out, "launches", format_args!("{}", group.launches.len()));
     item(out, "recorded", format_args!("{} of {units} {}s{room}", units - absent - dropped, map.unit.word()));
+    distributions(out, map, columns);
+}
+
+/// A line a column.
+fn distributions(out: &mut String, map: &Map, columns: &[Distribution]) {
     let mut rows = vec![["column", "type", "min", "median", "mean", "max"].map(str::to_owned)];
     for (column, about) in columns.iter().zip(&map.columns) {
         let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), short);
@@ -259,28 +267,84 @@ fn spread(out: &mut String, group: &Group, map: &Map, columns: &[Distribution]) 
     }
 }
 
+/// Arrays with a capacity: how many saves, how many of them are there, and what they hold.
+fn saves(out: &mut String, group: &Group, map: &Map, all: &Taken, columns: &[Distribution]) {
+    let lost = match map.slots.map(|slots| slots.policy) {
+        Some(Policy::Wrap) => "overwritten",
+        Some(Policy::Drop) | None => "dropped",
+    };
+    let (unit, Taken { taken, stored, .. }) = (map.unit.word(), all);
+    item(out, "launches", format_args!("{}", group.launches.len()));
+    item(
+        out,
+        "saves",
+        format_args!("{taken} taken: {stored} stored, {} {lost}", taken.saturating_sub(*stored)),
+    );
+    losses(out, &all.losses, lost, unit);
+    for (launch, units, first) in all.uncounted.iter().take(3) {
+        let named: Vec<String> = first.iter().map(u64::to_string).collect();
+        let more = if *units > named.len() as u64 { ", …" } else { "" };
+        item(
+            out,
+            "",
+            format_args!(
+                "launch {launch}: {units} {unit}s did not leave by a probed exit, and may have saved more: {}{more}",
+                named.join(", ")
+            ),
+        );
+    }
+    if let Some(more @ 1..) = all.uncounted.len().checked_sub(3) {
+        item(out, "", format_args!("and {more} launches more with such {unit}s"));
+    }
+    if let (Some((least, most)), Some(median)) = (all.by_unit.ends(), all.by_unit.median()) {
+        let room = map.slots.map_or(0, |slots| slots.capacity);
+        item(
+            out,
+            &format!("a {unit}"),
+            format_args!(
+                "{} saves, the median; {least} the least, {most} the most; room for {room}",
+                short(median)
+            ),
+        );
+    }
+    distributions(out, map, columns);
+}
+
+/// Launches that have lost events or saves, and which units have lost most.
+fn losses(out: &mut String, losses: &[Loss], lost: &str, unit: &str) {
+    for loss in losses.iter().take(3) {
+        let named: Vec<String> = loss.most.iter().map(|(unit, count)| format!("{unit} ({count})")).collect();
+        let more = if loss.units > named.len() as u64 { ", …" } else { "" };
+        item(
+            out,
+            "",
+            format_args!(
+                "launch {}: {} {lost}, by {} {unit}s: {}{more}",
+                loss.launch,
+                loss.dropped,
+                loss.units,
+                named.join(", ")
+            ),
+        );
+    }
+    if let Some(more @ 1..) = losses.len().checked_sub(3) {
+        item(out, "", format_args!("and {more} launches more that have {lost} some"));
+    }
+}
+
 /// Streams: how many events, how many were lost, and which sites they come from, those with most first.
 fn events(out: &mut String, group: &Group, events: &Events, most: usize) {
     let Events { stored, dropped, .. } = *events;
     item(out, "launches", format_args!("{}", group.launches.len()));
     item(out, "events", format_args!("{} taken: {stored} stored, {dropped} dropped", stored + dropped));
-    for loss in events.losses.iter().take(3) {
-        let named: Vec<String> = loss.most.iter().map(|(warp, count)| format!("{warp} ({count})")).collect();
-        let more = if loss.warps > named.len() as u64 { ", …" } else { "" };
-        item(
-            out,
-            "",
-            format_args!(
-                "launch {}: {} dropped, by {} warps: {}{more}",
-                loss.launch,
-                loss.dropped,
-                loss.warps,
-                named.join(", ")
-            ),
-        );
-    }
-    if let Some(more @ 1..) = events.losses.len().checked_sub(3) {
-        item(out, "", format_args!("and {more} launches more that have dropped some"));
+    losses(out, &events.losses, "dropped", "warp");
+    let mut basis = Basis::default();
+    events.sites.values().for_each(|site| basis.merge(&site.basis));
+    if !basis.is_empty() {
+        item(out, "addresses", format_args!("of events: {}", basis.how(|count| count.to_string())));
+        for granted in basis.granted(|count| count.to_string()) {
+            item(out, "", format_args!("{granted}"));
+        }
     }
     let known = group.kernel.probed().map_or(&[][..], |kernel| &kernel.sites);
     let mut sites: Vec<_> = events.sites.iter().collect();
@@ -288,7 +352,7 @@ fn events(out: &mut String, group: &Group, events: &Events, most: usize) {
     if sites.iter().all(|(site, _)| site.is_none()) {
         return;
     }
-    let mut rows = vec![["where", "op", "events", "lanes", "lanes an event"].map(str::to_owned)];
+    let mut rows = vec![["where", "op", "events", "lanes", "lanes an event", "addresses"].map(str::to_owned)];
     for (site, sum) in sites.iter().take(most) {
         let site = site.and_then(|site| known.get(site));
         let lanes = |text: String| if sum.lanes > 0 { text } else { "-".to_owned() };
@@ -298,6 +362,7 @@ fn events(out: &mut String, group: &Group, events: &Events, most: usize) {
             sum.events.to_string(),
             lanes(sum.lanes.to_string()),
             lanes(short(sum.lanes as f64 / sum.events as f64)),
+            had(&sum.basis),
         ]);
     }
     table(out, &rows, "  ", 2);
@@ -306,11 +371,27 @@ fn events(out: &mut String, group: &Group, events: &Events, most: usize) {
     }
 }
 
+/// How the addresses of a site's events are had, in a few words.
+fn had(basis: &Basis) -> String {
+    let Basis { proved, tested, listed, wraps, joins } = *basis;
+    match (proved, tested, listed) {
+        (0, 0, 0) => "-".to_owned(),
+        (_, 0, 0) if wraps + joins > 0 => "by proof, assuming".to_owned(),
+        (_, 0, 0) => "by proof".to_owned(),
+        (0, _, 0) => "by stride".to_owned(),
+        (0, 0, _) => "one by one".to_owned(),
+        _ => {
+            let share = listed as f64 * 100.0 / (proved + tested + listed) as f64;
+            format!("{} % one by one", short(share))
+        }
+    }
+}
+
 /// All kernels with lifetimes beside each other.
 fn compare(out: &mut String, groups: &[Group]) {
     let of_blocks = groups.iter().filter_map(|group| match &group.kind {
         Kind::Blocks(_, launches) => Some((group, launches.as_slice())),
-        Kind::Events(_) | Kind::Columns(_) => None,
+        Kind::Events(_) | Kind::Saves(..) | Kind::Columns(_) => None,
     });
     let lines: Vec<(&Group, &[Measures])> = of_blocks.collect();
     if lines.is_empty() {

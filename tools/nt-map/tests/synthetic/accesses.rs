@@ -8,7 +8,8 @@ mod device;
 #[allow(unused_imports, reason = "as above")]
 pub use device::{Device, Saved, Values};
 use nt_trace::ntm::{
-    Code, Column, Field, Form, Lanes, Linear, Map, Presence, Site, Source, Stream, Told, Type, Unit,
+    Assumption, Code, Column, Field, Form, Lanes, Linear, Map, Presence, Site, Source, Stream, Told, Type,
+    Unit,
 };
 
 /// Code of a load of 4 bytes a lane, side by side.
@@ -26,11 +27,17 @@ pub const ATOMIC: u16 = 4;
 pub fn dmat(chunk: u32) -> Map {
     let field = |name: &str, ty: Type, offset| Field { name: name.to_owned(), ty, offset, size: ty.size() };
     let column = |name: &str, ty, field| Column { name: name.to_owned(), ty, source: Source::Field(field) };
+    // The store's addresses are proved if 32 bits do not overflow, the atomic's if lanes also meet where ways join.
+    let assumes = |site| match site {
+        11 => vec![Assumption::Wraps],
+        12 => vec![Assumption::Wraps, Assumption::Joins],
+        _ => vec![],
+    };
     let code = |site: u32, addr, bytes| Code {
         site,
         told: vec![Told { field: 1, value: u64::from(site) }],
         lanes: vec![Lanes { field: 2, form: addr }, Lanes { field: 3, form: Form::Known(bytes) }],
-        assumes: vec![],
+        assumes: assumes(site),
     };
     let by = |stride: i64| {
         Form::Bits([0, 1, 2, 3, 4].map(|bit| Linear { constant: stride << bit, terms: Vec::new() }))

@@ -233,6 +233,12 @@ impl Trace {
         }
     }
 
+    /// The counts and records of one array with a capacity of one launch.
+    pub fn saves(&mut self, launch: u64, map: u32, units: u64, capacity: u64, data: &[u8]) {
+        let kernel = *self.of.get(&launch).unwrap_or(&0);
+        self.data_as(Data { launch, map, kernel, units, capacity, ..Data::default() }, data);
+    }
+
     /// The cells of one table of one launch, a word each, room rounded up to 16 units.
     pub fn cells(&mut self, launch: u64, map: u32, units: u64, cells: &[u64]) {
         let each = (cells.len() as u64).checked_div(units).unwrap_or_default();

@@ -6,7 +6,7 @@ use nt_wire::stream::{Head, Part};
 use super::super::records::{Load, Value, extend};
 use super::super::trace::agree;
 use super::{Unfit, site_index};
-use crate::ntm::{self, Form, Kernel, Map, Presence, Source, Type};
+use crate::ntm::{self, Assumption, Form, Kernel, Map, Presence, Source, Type};
 
 /// How events are read.
 #[derive(Debug, Clone)]
@@ -35,10 +35,20 @@ pub(super) struct Code {
     pub(super) site: Option<usize>,
     told: Vec<u64>,
     lanes: Vec<Values>,
+    /// How the addresses are had, if any are.
+    pub(super) addresses: Option<How>,
     /// Slots behind the header if no list is stored.
     fixed: u32,
     /// Lists of words, and of words of 8 bytes.
     lists: (u32, u32),
+}
+
+/// See [`super::Addresses`].
+#[derive(Debug, Clone)]
+pub(super) enum How {
+    Proved(Vec<Assumption>),
+    Tested,
+    Listed,
 }
 
 /// How a field a lane is had.
@@ -299,7 +309,14 @@ impl Code {
         };
         let lanes: Vec<Values> = code.lanes.iter().map(values).collect::<Result<_, Unfit>>()?;
         let count = |what: fn(&Values) -> bool| lanes.iter().filter(|values| what(values)).count() as u32;
+        let addresses =
+            code.lanes.iter().find(|lanes| base == Some(lanes.field)).map(|lanes| match lanes.form {
+                Form::Known(_) | Form::Bits(_) => How::Proved(code.assumes.clone()),
+                Form::Stride => How::Tested,
+                Form::List32 | Form::List64 => How::Listed,
+            });
         Ok(Code {
+            addresses,
             site: site_index(kernel, code.site),
             told: code.told.iter().map(|told| told.value).collect(),
             fixed: count(|values| matches!(values, Values::Stride)),
