@@ -86,18 +86,36 @@ pub fn flow(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Flow
     let first = all.start;
     let mut walk = Walk { module, info, function, statements, first, lists: BTreeMap::new(), edges: 0 };
 
-    // A block ends behind what does not just go on, and before a label.
+    // A block ends behind what does not just go on, and before a label that something goes to. Debug data names places by
+    // labels too, where nothing comes in.
+    let nexts: Vec<Next> = statements.iter().map(|statement| walk.next(statement)).collect();
+    let is_cut = walk.edges > MOST_EDGES;
+    let mut entered: Vec<bool> = vec![is_cut; statements.len()];
+    for next in &nexts {
+        let Next::Branches { labels, .. } = next else { continue };
+        for label in labels {
+            if let Some(entered) = entered.get_mut(label.saturating_sub(first) as usize) {
+                *entered = true;
+            }
+        }
+    }
     let mut ends: Vec<(u32, Next)> = Vec::new();
-    for (index, statement) in all.clone().zip(statements) {
-        match walk.next(statement) {
+    // Is the block at hand nothing but labels so far? Another one begins no further block.
+    let mut is_bare = false;
+    for ((index, statement), next) in all.clone().zip(statements).zip(nexts) {
+        is_bare &= !matches!(statement.kind, Kind::Instruction(_));
+        match next {
             Next::On => {
-                let before_label =
-                    index + 1 < all.end && matches!(walk.kind(index + 1), Some(Kind::Label(_)));
-                if before_label && !matches!(statement.kind, Kind::Label(_)) {
+                let behind = (index + 1).saturating_sub(first) as usize;
+                if entered.get(behind) == Some(&true) && !is_bare {
                     ends.push((index + 1, Next::On));
+                    is_bare = true;
                 }
             }
-            next => ends.push((index + 1, next)),
+            next => {
+                ends.push((index + 1, next));
+                is_bare = true;
+            }
         }
     }
     if ends.last().is_none_or(|(end, _)| *end < all.end) {
@@ -110,7 +128,7 @@ pub fn flow(module: &Module<'_>, info: &ModuleInfo<'_>, function: usize) -> Flow
         u32::try_from(index).unwrap_or(u32::MAX)
     };
     let count = ends.len();
-    let mut flow = Flow { is_cut: walk.edges > MOST_EDGES, ..Flow::default() };
+    let mut flow = Flow { is_cut, ..Flow::default() };
     for (index, (end, next)) in ends.into_iter().enumerate() {
         let start = starts.get(index).copied().unwrap_or(end);
         let (mut successors, goes_on) = match next {
@@ -167,11 +185,6 @@ struct Walk<'a, 's> {
 }
 
 impl<'s> Walk<'_, 's> {
-    /// A statement by its index in the module.
-    fn kind(&self, index: u32) -> Option<Kind> {
-        Some(self.statements.get(index.checked_sub(self.first)? as usize)?.kind)
-    }
-
     fn next(&mut self, statement: &Statement) -> Next {
         let Kind::Instruction(instruction) = statement.kind else {
             return Next::On;
@@ -311,6 +324,14 @@ mod tests {
         check("bra.uni L; L: ret.uni;", &["bra.uni L; → 1", "L: ret.uni; →"], false, 0);
         check("bra L; exit; L:", &["bra L; → 2", "!exit; →", "L: → $"], true, 0);
         check("exit; L:", &["exit; →", "!L: → $"], false, 0);
+        // Nothing comes in at a label that nothing goes to.
+        check("add a,b,c; L: ret;", &["add a,b,c; L: ret; →"], false, 0);
+        check(
+            "add a,b,c; A: B: @p bra B; @p bra C; T: C: ret;",
+            &["add a,b,c; A: → 1", "B: @p bra B; → 1 2", "@p bra C; → 3", "T: C: ret; →"],
+            false,
+            1,
+        );
         check("call nr; ret;", &["call nr; →", "!ret; →"], false, 0);
         check("@p call nr;", &["@p call nr; → $"], true, 0);
         check("call f;", &["call f; → $"], true, 0);
@@ -332,7 +353,7 @@ mod tests {
     fn labels_are_those_of_the_scope() {
         check(
             "{ L: @p bra L; } { L: @p bra L; } L: ret;",
-            &["{ → 1", "L: @p bra L; → 1 2", "} { → 3", "L: @p bra L; → 3 4", "} → 5", "L: ret; →"],
+            &["{ → 1", "L: @p bra L; → 1 2", "} { L: @p bra L; → 2 3", "} L: ret; →"],
             false,
             2,
         );
