@@ -132,10 +132,6 @@ fn qualifier(checker: &mut Checker<'_, '_>, word: Word<'_>, classes: &[&Class]) 
         checker.not_yet(word.span, "qualifiers of AMD's instructions (`scalar`)");
         return None;
     }
-    if word.text == "backward" {
-        checker.not_yet(word.span, "branches by their direction (`backward`)");
-        return None;
-    }
     if !classes.iter().any(|class| class.takes(word.text)) {
         if classes::qualifiers().any(|known| known == word.text) {
             let names: Vec<&str> = classes.iter().map(|class| class.name).take(4).collect();
