@@ -30,6 +30,7 @@
 //! | `decode/` | text → [`Program`]: where variables lie, what operands mean |
 //! | `exec/` | the instructions, a file a family, decoding and doing side by side |
 //! | `machine.rs`, `warp.rs` | who runs when |
+//! | `operation.rs` | what each instruction does, for whoever asks |
 //! | `watch.rs` | who accesses what, for whoever asks |
 //! | `round.rs` | floating point beyond what Rust has |
 
@@ -40,6 +41,7 @@ mod fault;
 mod launch;
 mod machine;
 mod memory;
+mod operation;
 mod program;
 mod random;
 mod round;
@@ -53,6 +55,7 @@ pub use decode::{Segment, Variable};
 pub use fault::{AccessError, Fault, FaultKind};
 pub use launch::{Failure, Grid, Launch, Options, Outcome, Unlaunchable, run};
 pub use memory::{Arena, Memory, Refused};
+pub use operation::{Barriers, Element, Family, Group, Mbarriers, Operation};
 pub use program::{Kernel, KernelParam, Program};
 pub use stats::{Count, Place, Space, Stats};
 pub use watch::Accessed;

@@ -3,6 +3,7 @@
 use crate::code::Instruction;
 use crate::decode::{Fixup, Segment, Where, window};
 use crate::memory::{Memory, Refused};
+use crate::operation::Operation;
 use crate::stats::Place;
 use std::fmt;
 
@@ -10,6 +11,7 @@ use std::fmt;
 pub struct Program {
     pub(crate) code: Vec<Instruction>,
     pub(crate) places: Vec<Place>,
+    pub(crate) operations: Vec<Operation>,
     /// One for each of the module's, declarations included.
     pub(crate) functions: Vec<FunctionCode>,
     pub(crate) kernels: Vec<Kernel>,
@@ -107,6 +109,11 @@ impl Program {
     /// Where each instruction stands in the text; [`crate::Stats::counts`] are in this order.
     pub fn places(&self) -> &[Place] {
         &self.places
+    }
+
+    /// What each instruction does, in the order of [`Program::places`].
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
     }
 
     /// The instruction that a statement of the module is, as an index into [`Program::places`].

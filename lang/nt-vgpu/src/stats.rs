@@ -45,6 +45,8 @@ pub struct Count {
     pub lanes_there: u64,
     /// Bytes that it accessed, by [`Space`].
     pub bytes: [u64; Space::COUNT],
+    /// How often it accessed each: of a load, store, atomic or reduction, once a lane.
+    pub accesses: [u64; Space::COUNT],
 }
 
 /// The counts of a launch, an entry an instruction of the program.
@@ -87,6 +89,9 @@ impl Stats {
             into.groups_there += from.groups_there;
             into.lanes_there += from.lanes_there;
             for (into, from) in into.bytes.iter_mut().zip(from.bytes) {
+                *into += from;
+            }
+            for (into, from) in into.accesses.iter_mut().zip(from.accesses) {
                 *into += from;
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::device::{Job, Part, Ran, Text};
 use nt_ptx::syntax::{Body, Function};
-use nt_vgpu::Count;
+use nt_vgpu::{Count, Family, Operation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is not 0: by block or SM, and by what the sites are called.
@@ -12,7 +12,9 @@ pub type Cells = BTreeMap<(u64, Vec<String>), u64>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
     /// Index into the program's counts.
-    index: usize,
+    pub index: usize,
+    /// What it does, as the software GPU decoded it.
+    pub operation: Operation,
     /// Its opcode with all modifiers.
     pub opcode: String,
     /// What `line` calls it: `kernels.cu:12`, or `ptx:184` without lines of a source.
@@ -67,7 +69,8 @@ impl<'r> Counted<'r> {
             .filter_map(|(index, place)| {
                 let from = body(place.statement)?.span.start as usize;
                 let line = lines.name(from, place.span.start as usize, place.line);
-                Some(Instruction { index, opcode: place.opcode.to_string(), line })
+                let operation = text.program.operations().get(index)?.clone();
+                Some(Instruction { index, operation, opcode: place.opcode.to_string(), line })
             });
         Counted { instructions: instructions.collect(), job, parts: &ran.parts }
     }
@@ -91,6 +94,34 @@ impl<'r> Counted<'r> {
                         By::Sm => u64::from(part.sm),
                     };
                     *cells.entry((key, names.clone())).or_default() += sum;
+                }
+            }
+        }
+        cells
+    }
+
+    /// Lanes that left functions, by returning or for good, in cells that the functions name. At a closing brace too,
+    /// which is no instruction.
+    pub fn leaving(&self, text: &Text<'_>) -> Cells {
+        let functions = text.module.functions.iter().filter(|function| !function.is_entry);
+        let mut cells = Cells::new();
+        for (function, body) in functions.filter_map(|function| Some((function, function.body.as_ref()?))) {
+            let places = text.program.places().iter().zip(text.program.operations()).enumerate();
+            // The brace counts as what follows the body.
+            let own = places.filter(|(_, (place, _))| {
+                body.statements.contains(&place.statement)
+                    || (place.statement == body.statements.end && &*place.opcode == "}")
+            });
+            for (index, (_, operation)) in own {
+                if !matches!(operation.family, Family::Return | Family::Exit) {
+                    continue;
+                }
+                for part in self.parts {
+                    let lanes = part.stats.counts.get(index).map_or(0, |count| count.lanes);
+                    if lanes != 0 {
+                        let key = (u64::from(part.sm), vec![text.module.at(function.name).to_owned()]);
+                        *cells.entry(key).or_default() += lanes;
+                    }
                 }
             }
         }

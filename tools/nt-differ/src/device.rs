@@ -39,6 +39,15 @@ impl<'t> Text<'t> {
         let program = Program::load(&module, &info).map_err(|found| format!("{found:?}"))?;
         Ok(Text { text, module, info, program })
     }
+
+    /// Does a kernel hold an instruction that the software GPU does not execute?
+    pub fn is_missing(&self, kernel: &str) -> bool {
+        let mut functions = self.module.functions.iter();
+        let body = functions.find(|f| f.body.is_some() && self.module.at(f.name) == kernel);
+        body.and_then(|function| function.body.as_ref()).is_some_and(|body| {
+            self.program.missing().any(|(place, _)| body.statements.contains(&place.statement))
+        })
+    }
 }
 
 /// A kernel, and what it is launched with.

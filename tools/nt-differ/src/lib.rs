@@ -16,9 +16,11 @@
 //! | `device.rs`, `probed.rs` | a run; a text with a probe in it |
 //! | `counted.rs`, `records.rs` | what was counted, and what maps and tables hold, in the same form |
 //! | `events.rs` | what streams hold, and the accesses that were seen |
+//! | `classes.rs` | what probes at every tracepoint should count |
 //! | `judge.rs`, `traced.rs` | what each shipped probe should show |
 //! | `fuzz/` | kernels and probes made by chance, and what the latter should show |
 
+pub mod classes;
 pub mod counted;
 pub mod device;
 pub mod events;

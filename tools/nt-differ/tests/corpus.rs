@@ -86,7 +86,7 @@ fn differ(file: &str, takes: impl Fn(&str) -> bool) {
         let mut woven: BTreeMap<Conditions, Vec<(&str, Probed)>> = BTreeMap::new();
         for kernel in text.program.kernels() {
             let Some(Some(known)) = sidecar.find(&kernel.name) else { continue };
-            if is_missing(&text, &kernel.name) {
+            if text.is_missing(&kernel.name) {
                 continue;
             }
             let launches = known.launches.iter().enumerate();
@@ -192,19 +192,6 @@ fn shares(text: &Text<'_>, accesses: &[Access]) -> bool {
         }
     }
     false
-}
-
-/// Does a kernel hold an instruction that the software GPU does not execute?
-fn is_missing(text: &Text<'_>, kernel: &str) -> bool {
-    let body = text
-        .module
-        .functions
-        .iter()
-        .filter(|f| text.module.at(f.name) == kernel)
-        .find_map(|f| f.body.as_ref());
-    body.is_some_and(|body| {
-        text.program.missing().any(|(place, _)| body.statements.contains(&place.statement))
-    })
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub(crate) struct Line<'a, 's> {
     pub(crate) at: u32,
     pub(crate) base: &'s str,
     words: Vec<&'s str>,
+    /// The types that were used up, in their order.
+    pub(crate) types: Vec<Type>,
     pub(crate) operands: Vec<Operand>,
 }
 
@@ -52,6 +54,7 @@ impl<'a, 's> Line<'a, 's> {
             at,
             base: opcode.base,
             words,
+            types: Vec::new(),
             operands: module.operands(instruction),
         }
     }
@@ -91,6 +94,7 @@ impl<'a, 's> Line<'a, 's> {
     pub(crate) fn optional_ty(&mut self) -> Option<Type> {
         let (at, ty) = self.words.iter().enumerate().find_map(|(at, word)| Some((at, Type::named(word)?)))?;
         self.words.remove(at);
+        self.types.push(ty);
         Some(ty)
     }
 

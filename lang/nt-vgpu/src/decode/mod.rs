@@ -15,6 +15,7 @@ pub(crate) use line::{Decoded, Line, Missing, missing};
 
 use crate::code::{Guard, Instruction, Op};
 use crate::exec;
+use crate::operation::{Family, Operation, describe};
 use crate::program::{FunctionCode, Kernel, KernelParam, Program};
 use crate::stats::Place;
 use crate::types::Type;
@@ -57,6 +58,7 @@ impl Program {
         let mut program = Program {
             code: Vec::new(),
             places: Vec::new(),
+            operations: Vec::new(),
             functions: Vec::new(),
             kernels: Vec::new(),
             globals: Segment::default(),
@@ -112,24 +114,27 @@ impl Program {
         }
         targets.instructions.push(next);
         for (number, statement) in (body.statements.start..).zip(module.body(function)) {
-            let (opcode, instruction) = match &statement.kind {
+            let (opcode, (instruction, operation)) = match &statement.kind {
                 Kind::Instruction(instruction) => {
                     let mut line = Line::new(layout, index, statement.span.start, instruction);
                     (module.at(instruction.opcode), decoded(&mut line, instruction, &targets))
                 }
                 Kind::Unknown => {
                     let op = Op::Missing("a statement that could not be read".into());
-                    ("?", Instruction { guard: None, op })
+                    let operation = describe(Family::Missing, &[], &op, false);
+                    ("?", (Instruction { guard: None, op }, operation))
                 }
                 _ => continue,
             };
             let line = lines.of(statement.span.start);
             self.code.push(instruction);
+            self.operations.push(operation);
             self.places.push(Place { statement: number, span: statement.span, line, opcode: opcode.into() });
         }
         let brace = Span::new(body.span.end.saturating_sub(1), body.span.end);
         let line = lines.of(brace.start);
         self.code.push(Instruction { guard: None, op: Op::Return });
+        self.operations.push(describe(Family::Return, &[], &Op::Return, false));
         self.places.push(Place { statement: body.statements.end, span: brace, line, opcode: "}".into() });
     }
 }
@@ -138,7 +143,7 @@ fn decoded(
     line: &mut Line<'_, '_>,
     instruction: &nt_ptx::syntax::Instruction,
     targets: &Targets,
-) -> Instruction {
+) -> (Instruction, Operation) {
     let guard = match instruction.guard {
         None => Ok(None),
         Some(guard) => match line.layout.register(line.function, line.at, line.text(guard.register)) {
@@ -146,11 +151,13 @@ fn decoded(
             _ => missing(format!("the guard `{}`", line.text(guard.span))),
         },
     };
-    let op = guard.and_then(|guard| Ok((guard, exec::decode(line, targets)?)));
-    match op {
-        Ok((guard, op)) => Instruction { guard, op },
-        Err(Missing(why)) => Instruction { guard: None, op: Op::Missing(why.into()) },
-    }
+    let decoded = guard.and_then(|guard| Ok((guard, exec::decode(line, targets)?)));
+    let (guard, family, op) = match decoded {
+        Ok((guard, (family, op))) => (guard, family, op),
+        Err(Missing(why)) => (None, Family::Missing, Op::Missing(why.into())),
+    };
+    let operation = describe(family, &line.types, &op, guard.is_some());
+    (Instruction { guard, op }, operation)
 }
 
 fn kernel(

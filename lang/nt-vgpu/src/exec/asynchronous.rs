@@ -8,6 +8,7 @@ use crate::exec::mbarrier;
 use crate::exec::spaces::{AddressSpace, HINTS, SPACES, decode_address};
 use crate::fault::{AccessError, Stop};
 use crate::machine::Machine;
+use crate::operation::{Family, Mbarriers};
 use crate::stats::{Space, lanes};
 use crate::types::Type;
 use crate::warp::Warp;
@@ -18,8 +19,8 @@ const BULK: u64 = 16;
 /// `cp.async` and `cp.async.bulk`
 #[derive(Debug)]
 pub(crate) struct Copy {
-    to: (AddressSpace, Address),
-    from: (AddressSpace, Address),
+    pub(crate) to: (AddressSpace, Address),
+    pub(crate) from: (AddressSpace, Address),
     /// Bytes written.
     size: Src,
     /// Bytes read, if fewer; the rest is zero.
@@ -28,25 +29,27 @@ pub(crate) struct Copy {
     ignores: Option<Src>,
     /// The mbarrier that is told.
     told: Option<(AddressSpace, Address)>,
-    is_bulk: bool,
+    pub(crate) is_bulk: bool,
 }
 
-pub(crate) fn decode(line: &mut Line<'_, '_>) -> Decoded<Op> {
+pub(crate) fn decode(line: &mut Line<'_, '_>) -> Decoded<(Family, Op)> {
     if !line.flag(".async") {
         return missing("this form of `cp`");
     }
     if line.flag(".mbarrier") {
-        return mbarrier::decode_copies_done(line);
+        let arrives = Mbarriers { arrive: true, ..Mbarriers::default() };
+        return Ok((Family::Mbarrier(arrives), mbarrier::decode_copies_done(line)?));
     }
     let is_bulk = line.flag(".bulk");
     // Everything has been copied when a wait comes.
-    if line.flag(".commit_group") || line.flag(".wait_group") || line.flag(".wait_all") {
+    let commits = line.flag(".commit_group");
+    if commits || line.flag(".wait_group") || line.flag(".wait_all") {
         line.flag(".read");
         line.end(line.operands.len())?;
-        return Ok(Op::Nothing);
+        return Ok((if commits { Family::Commit } else { Family::Wait }, Op::Nothing));
     }
     if is_bulk && line.flag(".prefetch") {
-        return Ok(Op::Nothing);
+        return Ok((Family::Prefetch, Op::Nothing));
     }
     if line.flag(".L2::cache_hint") {
         line.operands.pop();
@@ -85,7 +88,7 @@ pub(crate) fn decode(line: &mut Line<'_, '_>) -> Decoded<Op> {
         }
         _ => return missing(format!("a copy with {operands} operands")),
     }
-    Ok(Op::Copy(Box::new(copy)))
+    Ok((Family::Copy, Op::Copy(Box::new(copy))))
 }
 
 impl Copy {

@@ -48,9 +48,9 @@ const CHANGES: &[(&str, Change)] = &[
 pub(crate) struct Atomic {
     change: Change,
     ty: Type,
-    space: AddressSpace,
+    pub(crate) space: AddressSpace,
     pub(crate) address: Address,
-    dst: Option<Dst>,
+    pub(crate) dst: Option<Dst>,
     /// What to change by, and for `cas` what to put there.
     sources: [Src; 2],
 }

@@ -122,6 +122,14 @@ fn argument(line: &Line<'_, '_>, operand: &Operand) -> Decoded<Slice> {
 }
 
 impl Call {
+    /// The function that it calls, if it says which.
+    pub(crate) fn function(&self) -> Option<usize> {
+        match self.target {
+            Target::Function(function) => Some(function),
+            Target::Address(_) => None,
+        }
+    }
+
     pub(crate) fn run(&self, machine: &mut Machine<'_>, warp: &mut Warp, active: u32) -> Result<Next, Stop> {
         let pc = warp.group.pc;
         let targets = match self.target {

@@ -23,7 +23,7 @@ use crate::warp::{Row, Warp};
 #[derive(Debug)]
 pub(crate) struct Fragments {
     transposed: bool,
-    space: AddressSpace,
+    pub(crate) space: AddressSpace,
     pub(crate) address: Address,
     registers: Registers,
 }
@@ -74,14 +74,22 @@ pub(crate) fn decode_fragments(line: &mut Line<'_, '_>) -> Decoded<Op> {
 }
 
 impl Fragments {
+    /// How many registers a lane brings or gets.
+    pub(crate) fn registers(&self) -> u32 {
+        match &self.registers {
+            Registers::Load(dsts) => dsts.len() as u32,
+            Registers::Store(sources) => sources.len() as u32,
+        }
+    }
+
+    pub(crate) fn is_load(&self) -> bool {
+        matches!(self.registers, Registers::Load(_))
+    }
+
     pub(crate) fn run(&self, machine: &mut Machine<'_>, warp: &mut Warp, active: u32) -> Result<(), Stop> {
         whole(active)?;
         let addresses = machine.addresses(warp, self.address);
-        let count = match &self.registers {
-            Registers::Load(dsts) => dsts.len(),
-            Registers::Store(sources) => sources.len(),
-        };
-        for matrix in 0..count {
+        for matrix in 0..self.registers() as usize {
             // The rows of matrix 1 come from lanes 8 to 15, and so on.
             let rows = matrix * 8..matrix * 8 + 8;
             let mut elements = [[0u16; 8]; 8];

@@ -9,6 +9,7 @@ use crate::decode::{Decoded, Line, missing};
 use crate::exec::spaces::{AddressSpace, HINTS, SPACES, decode_address, number};
 use crate::fault::Stop;
 use crate::machine::{Machine, Next};
+use crate::operation::{Family, Mbarriers};
 use crate::stats::lanes;
 use crate::types::{Type, mask, signed};
 use crate::warp::{Wait, Warp};
@@ -82,7 +83,7 @@ impl State {
 #[derive(Debug)]
 pub(crate) struct Mbarrier {
     what: Action,
-    space: AddressSpace,
+    pub(crate) space: AddressSpace,
     address: Address,
     dst: Option<Dst>,
     operand: Src,
@@ -171,6 +172,18 @@ pub(crate) fn decode_copies_done(line: &mut Line<'_, '_>) -> Decoded<Op> {
 }
 
 impl Mbarrier {
+    pub(crate) fn family(&self) -> Family {
+        let of = |init, expect, arrive| Family::Mbarrier(Mbarriers { init, expect, arrive });
+        match self.what {
+            Action::Init => of(true, false, false),
+            Action::Invalidate | Action::Complete => of(false, false, false),
+            Action::Arrive { .. } => of(false, false, true),
+            Action::ArriveExpect { .. } => of(false, true, true),
+            Action::Expect => of(false, true, false),
+            Action::Wait { .. } => Family::Wait,
+        }
+    }
+
     pub(crate) fn run(&self, machine: &mut Machine<'_>, warp: &mut Warp, active: u32) -> Result<Next, Stop> {
         let addresses = machine.addresses(warp, self.address);
         let operands = warp.row(machine, self.operand);

@@ -14,19 +14,19 @@ use crate::warp::Warp;
 /// `ld`
 #[derive(Debug)]
 pub(crate) struct Load {
-    space: AddressSpace,
+    pub(crate) space: AddressSpace,
     pub(crate) address: Address,
     ty: Type,
-    dsts: Box<[Dst]>,
+    pub(crate) dsts: Box<[Dst]>,
 }
 
 /// `st`
 #[derive(Debug)]
 pub(crate) struct Store {
-    space: AddressSpace,
+    pub(crate) space: AddressSpace,
     pub(crate) address: Address,
     ty: Type,
-    sources: Box<[Src]>,
+    pub(crate) sources: Box<[Src]>,
 }
 
 const VECTORS: &[(&str, usize)] = &[(".v2", 2), (".v4", 4), (".v8", 8)];

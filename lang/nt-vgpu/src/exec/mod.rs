@@ -25,50 +25,67 @@ pub(crate) mod warp_ops;
 
 use crate::code::Op;
 use crate::decode::{Decoded, Line, Targets, missing};
+use crate::operation::{Family, Mbarriers};
 use crate::types::Type;
 
-/// The operation that an instruction is.
-pub(crate) fn decode(line: &mut Line<'_, '_>, targets: &Targets) -> Decoded<Op> {
+/// The operation that an instruction is, and whose code decoded it.
+pub(crate) fn decode(line: &mut Line<'_, '_>, targets: &Targets) -> Decoded<(Family, Op)> {
     if line.base == "bar" && line.flag(".warp") {
-        return warp_ops::decode_barrier(line);
+        return Ok((Family::Other, warp_ops::decode_barrier(line)?));
     }
-    match line.base {
-        "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max" => match line
-            .first_ty()
-        {
-            Some(Type::Float(32 | 64) | Type::SinglePair) => float::decode(line),
-            Some(Type::Float(_) | Type::Bfloat | Type::FloatPair | Type::BfloatPair) => half::decode(line),
-            _ => integer::decode(line),
-        },
-        "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "copysign" | "testp" => {
+    Ok(match line.base {
+        "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max" => {
             match line.first_ty() {
-                Some(Type::Float(32 | 64)) => float::decode(line),
-                _ => half::decode(line),
+                Some(Type::Float(32 | 64) | Type::SinglePair) => (Family::Float, float::decode(line)?),
+                Some(Type::Float(_) | Type::Bfloat | Type::FloatPair | Type::BfloatPair) => {
+                    (Family::Float, half::decode(line)?)
+                }
+                _ => (Family::Integer, integer::decode(line)?),
+            }
+        }
+        base @ ("rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "copysign" | "testp") => {
+            let family = match base {
+                "copysign" => Family::Float,
+                "testp" => Family::Compare,
+                _ => Family::Special,
+            };
+            match line.first_ty() {
+                Some(Type::Float(32 | 64)) => (family, float::decode(line)?),
+                _ => (family, half::decode(line)?),
             }
         }
         "addc" | "subc" | "madc" | "mul24" | "mad24" | "sad" | "popc" | "clz" | "bfind" | "brev" | "bfe"
-        | "bfi" | "bmsk" | "dp4a" | "dp2a" => integer::decode(line),
-        "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "lop3" | "prmt" => {
-            logic::decode(line)
+        | "bfi" | "bmsk" | "dp4a" | "dp2a" => (Family::Integer, integer::decode(line)?),
+        "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "lop3" => {
+            (Family::Logic, logic::decode(line)?)
         }
-        "setp" | "set" | "selp" | "slct" => compare::decode(line),
-        "cvt" => convert::decode(line),
-        "mov" | "cvta" | "isspacep" | "mapa" | "getctarank" => moves::decode(line),
-        "ld" | "ldu" => memory::decode_load(line),
-        "st" => memory::decode_store(line),
-        "atom" | "red" => atomic::decode(line),
-        "bra" | "brx" | "call" | "ret" | "exit" | "trap" => control::decode(line, targets),
-        "activemask" => warp_ops::decode_active_mask(line),
-        "shfl" | "vote" | "match" | "redux" | "elect" => warp_ops::decode(line),
-        "bar" | "barrier" => barrier::decode(line),
-        "mbarrier" => mbarrier::decode(line),
-        "cp" => asynchronous::decode(line),
-        "ldmatrix" | "stmatrix" => matrix::decode_fragments(line),
-        "mma" => matrix::decode(line),
+        // Bytes are moved; it stands with the logic because of what its code is like.
+        "prmt" => (Family::Move, logic::decode(line)?),
+        "setp" | "set" | "selp" | "slct" => (Family::Compare, compare::decode(line)?),
+        "cvt" => (Family::Convert, convert::decode(line)?),
+        "mov" | "mapa" | "getctarank" => (Family::Move, moves::decode(line)?),
+        "cvta" => (Family::Convert, moves::decode(line)?),
+        "isspacep" => (Family::Compare, moves::decode(line)?),
+        "ld" | "ldu" => (Family::Load, memory::decode_load(line)?),
+        "st" => (Family::Store, memory::decode_store(line)?),
+        "atom" | "red" => (Family::Atomic, atomic::decode(line)?),
+        "bra" => (Family::Branch, control::decode(line, targets)?),
+        "brx" => (Family::Table, control::decode(line, targets)?),
+        "call" => (Family::Call, control::decode(line, targets)?),
+        "ret" | "exit" | "trap" => (Family::Other, control::decode(line, targets)?),
+        "activemask" => (Family::Vote, warp_ops::decode_active_mask(line)?),
+        "shfl" | "vote" | "match" | "redux" | "elect" => (Family::Other, warp_ops::decode(line)?),
+        "bar" | "barrier" => (Family::Other, barrier::decode(line)?),
+        "mbarrier" => (Family::Mbarrier(Mbarriers::default()), mbarrier::decode(line)?),
+        "cp" => asynchronous::decode(line)?,
+        "ldmatrix" | "stmatrix" => (Family::Other, matrix::decode_fragments(line)?),
+        "mma" => (Family::Matrix, matrix::decode(line)?),
         // Memory is in order, all at once; registers are not handed out; nothing is fetched ahead.
-        "fence" | "membar" | "griddepcontrol" | "setmaxnreg" | "prefetch" | "prefetchu" | "pmevent"
-        | "applypriority" => Ok(Op::Nothing),
-        "nanosleep" => Ok(Op::Pause),
-        other => missing(format!("the instruction `{other}`")),
-    }
+        "fence" | "membar" => (Family::Fence, Op::Nothing),
+        "griddepcontrol" => (if line.flag(".wait") { Family::Wait } else { Family::Other }, Op::Nothing),
+        "setmaxnreg" | "pmevent" => (Family::Other, Op::Nothing),
+        "prefetch" | "prefetchu" | "applypriority" => (Family::Prefetch, Op::Nothing),
+        "nanosleep" => (Family::Pause, Op::Pause),
+        other => return missing(format!("the instruction `{other}`")),
+    })
 }

@@ -196,6 +196,7 @@ impl Machine<'_> {
     fn count(&mut self, warp: &Warp, space: Space, size: usize) {
         if let Some(count) = self.outcome.stats.counts.get_mut(warp.group.pc as usize) {
             count.bytes[space as usize] += size as u64;
+            count.accesses[space as usize] += 1;
         }
     }
 

@@ -14,6 +14,7 @@ use crate::decode::{Decoded, Line, missing};
 use crate::exec::atomic::extreme_f32;
 use crate::fault::Stop;
 use crate::machine::{Machine, Next};
+use crate::operation::{Barriers, Family, Group};
 use crate::stats::lanes;
 use crate::types::{Type, mask, signed};
 use crate::warp::{Row, Wait, Warp};
@@ -196,6 +197,14 @@ fn reduction(line: &mut Line<'_, '_>) -> Decoded<Together> {
 }
 
 impl Exchange {
+    pub(crate) fn family(&self) -> Family {
+        match self.what {
+            Together::Shuffle(_) => Family::Shuffle,
+            Together::Barrier => Family::Barrier(Barriers { of: Group::Warp, waits: true }),
+            _ => Family::Vote,
+        }
+    }
+
     pub(crate) fn run(&self, machine: &mut Machine<'_>, warp: &mut Warp, active: u32) -> Result<Next, Stop> {
         let members = warp.row(machine, self.members);
         let first = members[active.trailing_zeros() as usize] as u32;

@@ -67,7 +67,7 @@ fn lines(folder: &Path) -> usize {
 
 #[test]
 fn size() {
-    assert!(read("lang/nt-vgpu/README.md").contains("at most 8000 lines"));
+    assert!(read("lang/nt-vgpu/README.md").contains("at most 8250 lines"));
     let lines = lines(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    assert!(lines <= 8000, "{lines} lines");
+    assert!(lines <= 8250, "{lines} lines");
 }
