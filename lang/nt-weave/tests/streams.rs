@@ -67,8 +67,8 @@ fn events_of_a_basic_block_share_an_election() {
 
 #[test]
 fn what_ends_a_run() {
-    // A label, a branch, a call, a way out.
-    check(&format!("{LOAD}$L1:\n{LOAD}"), 4, 2);
+    // A label that something goes to, a branch, a call, a way out.
+    check(&format!("{LOAD}$L1:\n{LOAD}"), 4, 1);
     check(&format!("{LOAD}	@%p1 bra $L1;\n{LOAD}$L1:\n{LOAD}"), 4, 3);
     check(&format!("{LOAD}	@%p1 ret;\n{LOAD}"), 4, 2);
     // A guarded access has lanes of its own, and those behind it ask anew.
