@@ -77,6 +77,14 @@ judges: deps ## Four versions of ptxas: none sees an edit that changes nothing, 
 		grep -ho 'ptxas [0-9.]*[;:].*\|[0-9]* of [0-9]* statements.*' .tools/judges.log; \
 	done
 
+# Answers are kept in .tools/judged by what they depend on, so that only what changed is assembled again; hours the first time.
+.PHONY: judges-woven
+judges-woven: deps ## What four versions of ptxas say of the corpora with every probe in them: notices, registers, spills
+	@deps/folders.sh deps/judges.txt
+	@$(CARGO) run --release --quiet -p nt-differ --example woven -- --cache .tools/judged --jobs 2 \
+		--ptxas .tools/bin/ptxas $$(printf -- '--ptxas %s ' .tools/ptxas-*/nvidia/*/bin/ptxas) \
+		$$(printf -- '--probe %s ' tests/gpu/every.nt testdata/probes/*.nt) $(filter testdata/ptx/%,$(PTX))
+
 .PHONY: opcodes
 opcodes: ## Opcodes of the corpora that have no entry in the table: there is none
 	@$(EXAMPLE) opcodes -- --missing $(PTX)
