@@ -137,6 +137,8 @@ const NEEDS: &[Need] = &[
     Need { name: "atom.add.f64", version: (5, 0), target: 60 },
     Need { name: "cvta.param", version: (7, 7), target: 70 },
     Need { name: "elect.sync", version: (8, 0), target: 90 },
+    Need { name: "isspacep.param", version: (7, 7), target: 70 },
+    Need { name: "isspacep.shared::cluster", version: (7, 8), target: 90 },
     Need { name: "ld.global.b128", version: (8, 3), target: 70 },
     Need { name: "match.all.sync", version: (6, 0), target: 70 },
     Need { name: "match.any.sync", version: (6, 0), target: 70 },

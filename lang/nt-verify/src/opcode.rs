@@ -250,7 +250,7 @@ const FORMS: &[Line] = &[
     ("setp.lt|le|gt|ge.u16|s16|s32|f32|s64|f64", COMPARE, Act::CompareOther),
     ("setp.lt|le|gt|ge.and|or|xor.u16|s16|u32|s32|f32|u64|s64|f64", COMPARE_JOINED, Act::CompareOther),
     // Addresses, the warp, memory, control.
-    ("isspacep.global|shared|local|const", &[To(Bits(1)), From(Bits(64))], Act::Other),
+    ("isspacep.global|shared|shared::cluster|local|const|param", &[To(Bits(1)), From(Bits(64))], Act::Other),
     // From the window of a space to a generic address: arithmetic, and no access.
     ("cvta.shared|shared::cluster|local|const.u64", &[To(Last), From(Last)], Act::Other),
     ("activemask.b32", &[To(Last)], Act::ActiveMask),
@@ -268,6 +268,9 @@ const FORMS: &[Line] = &[
     ),
     ("ld.global|shared.v2|v4.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32", &[Loaded, Overwritten], Act::Old),
     ("ld.global|shared.v2.b64|u64|s64|f64", &[Loaded, Overwritten], Act::Old),
+    ("ld.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32|b64|u64|s64|f64", &[Loaded, Overwritten], Act::Old),
+    ("ld.v2|v4.b8|u8|s8|b16|u16|s16|b32|u32|s32|f32", &[Loaded, Overwritten], Act::Old),
+    ("ld.v2.b64|u64|s64|f64", &[Loaded, Overwritten], Act::Old),
     // What is meant without words is `.relaxed.gpu`.
     ("red.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
     ("red.relaxed.gpu.global.add.u32|u64", &[Global, From(Last)], Act::Reduce),
@@ -344,6 +347,8 @@ fn needs(opcode: &str) -> Option<Level> {
         "redux" => Some(((7, 0), 80)),
         "match" => Some(((6, 0), 70)),
         "vote" | "shfl" => Some(((6, 0), 30)),
+        "isspacep" if opcode.ends_with("::cluster") => Some(((7, 8), 90)),
+        "isspacep" if opcode.ends_with(".param") => Some(((7, 7), 70)),
         _ => None,
     }
 }

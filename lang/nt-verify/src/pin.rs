@@ -85,6 +85,11 @@ impl<'c> Pins<'c> {
         self.by_symbol.get(symbol).copied()
     }
 
+    /// The variable whose address a word holds.
+    pub(crate) fn symbol(&self, number: u32) -> Option<&'c str> {
+        self.by_symbol.iter().find(|(_, of)| **of == number).map(|(symbol, _)| *symbol)
+    }
+
     /// The claim of functions that kernels call: they have no context, but pins and the prefix.
     pub(crate) fn claim_of_functions(kernels: &Kernels) -> Option<Claim> {
         let prefix = kernels.values().next()?.claim.prefix.clone();

@@ -42,7 +42,7 @@ pub(crate) enum Refused {
 /// A plain store: what it overwrites may be loaded before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Store<'s> {
-    /// `global`, `shared`
+    /// `global`, `shared`; nothing where its text does not say.
     pub(crate) space: &'static str,
     /// The register or variable of its address, and what is added to it.
     pub(crate) base: &'s str,
@@ -173,11 +173,11 @@ impl<'m, 's> Program<'m, 's> {
         if place.is_after || words.next() != Some("st") {
             return None;
         }
-        let (mut space, mut lanes, mut bits) = (None, 1, 0);
+        let (mut space, mut lanes, mut bits) = ("", 1, 0);
         for word in words {
             match word {
-                "global" => space = Some("global"),
-                "shared" | "shared::cta" => space = Some("shared"),
+                "global" => space = "global",
+                "shared" | "shared::cta" => space = "shared",
                 "v2" => lanes = 2,
                 "v4" => lanes = 4,
                 "weak" | "wb" | "cg" | "cs" | "wt" => {}
@@ -191,7 +191,7 @@ impl<'m, 's> Program<'m, 's> {
         let operands = self.module.operands(&instruction);
         let address = self.module.address(operands.first()?)?;
         let base = self.module.at(address.base?);
-        (bits >= 8).then_some(Store { space: space?, base, offset: address.displacement, bits, lanes })
+        (bits >= 8).then_some(Store { space, base, offset: address.displacement, bits, lanes })
     }
 
     /// Does the instruction at a place leave the register of its own guard as it was?

@@ -159,8 +159,8 @@ impl Rule {
                 "V6: instructions. Spans hold only the opcodes of a list, in the exact forms listed: moves, conversions, \
                  integer and float arithmetic, logic, shifts, comparisons, `activemask`, `ld.param` of the context, \
                  `ld.const` of `nt_pin`, `st.global`, `red.global.add` of `.u64` and `.u32` and `atom.global.add.u64` (relaxed, of \
-                 the device), `bra`, the load of what the store at the site overwrites (`ld.global` or `ld.shared` with that \
-                 store's own address, width and guard), and what V8 allows. Not there: anything with `.cc` (a carry chain of the kernel may run through the place), \
+                 the device), `bra`, the load of what the store at the site overwrites (`ld`, `ld.global` or `ld.shared` as that \
+                 store has it, with its address, width and guard; of a pinned variable the address by its pin), and what V8 allows. Not there: anything with `.cc` (a carry chain of the kernel may run through the place), \
                  division of 64 or 16 bits and full-precision division and square root (ptxas makes calls of them, and a \
                  call among asynchronous matrix instructions serialises these), calls, barriers, fences, exits, anything \
                  `.volatile`, `.acquire`, `.release` or `.aligned`, every other load, every other memory and every other atomic. Example: \

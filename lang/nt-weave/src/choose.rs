@@ -17,7 +17,7 @@ use crate::pins::Pins;
 use crate::sites::{Blocks, Found, Point};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
-use nt_ir::program::{Op, Operand, Part, Probe, Program, Tracepoint};
+use nt_ir::program::{Key, Op, Operand, Part, Probe, Program, SiteKey, Tracepoint};
 use nt_ptx::ModuleInfo;
 use nt_ptx::syntax::{Kind, Module};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +92,8 @@ pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: us
     let wants = |kernel: &Option<String>| kernel.as_ref().is_none_or(|glob| glob_matches(glob, &name));
     let mut points = Vec::new();
     for (probe, code) in program.probes.iter().enumerate() {
-        let mut point = Point { values: asks_for_values(code), ..Point::of(probe) };
+        let mut point =
+            Point { values: asks_for_values(code), space: asks_for_space(program, code), ..Point::of(probe) };
         for tracepoint in &code.points {
             match tracepoint {
                 Tracepoint::KernelEntry { kernel } => point.entry |= wants(kernel),
@@ -127,7 +128,8 @@ pub(crate) fn points_in<'p>(
     let (kernel, function) = (name(module, kernel), name(module, function));
     let mut points = Vec::new();
     for (probe, code) in program.probes.iter().enumerate() {
-        let mut point = Point { values: asks_for_values(code), ..Point::of(probe) };
+        let mut point =
+            Point { values: asks_for_values(code), space: asks_for_space(program, code), ..Point::of(probe) };
         for tracepoint in &code.points {
             match tracepoint {
                 Tracepoint::KernelExit { kernel: glob }
@@ -175,6 +177,18 @@ fn asks_for_values(probe: &Probe) -> bool {
         Op::Operand(operand) => is_value(operand),
         Op::Has(part) => matches!(part, Part::Out | Part::In(_) | Part::Old | Part::Saddr | Part::Done),
         Op::CastOperand(_) | Op::BitsOperand(_) | Op::CompareOperands(..) | Op::ClockAfterOperand(..) => true,
+        _ => false,
+    })
+}
+
+/// Does a probe ask in which space an access is?
+fn asks_for_space(program: &Program, probe: &Probe) -> bool {
+    probe.code.iter().any(|inst| match &inst.op {
+        Op::Match { what, .. } => *what == SiteKey::Space,
+        Op::Aggregate { table, .. } => {
+            let keys = program.tables.get(table.0 as usize).map_or(&[][..], |table| &table.keys);
+            keys.contains(&Key::Site(SiteKey::Space))
+        }
         _ => false,
     })
 }

@@ -15,6 +15,8 @@
 //!
 //! Language reference, Tracepoints; what is known of opcodes is `nt_ptx::opcode`'s.
 
+mod spaces;
+
 use crate::Refused;
 use crate::operands::{Access, Reader};
 use crate::sites::{Found, Guard, Kind, Match, Point};
@@ -25,6 +27,8 @@ use nt_ptx::opcode::{Class, Facts, Space};
 use nt_ptx::syntax::{Function, Instruction, Kind as StatementKind, Module, OperandKind, Statement};
 use nt_ptx::{Flow, ModuleInfo, flow};
 use std::cell::OnceCell;
+
+pub(crate) use spaces::question;
 
 /// What one tracepoint of a probe asks for, of those that stand before an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +86,8 @@ impl<'a, 's> Matcher<'a, 's> {
         // Does a lane leave the kernel here, and not a function alone?
         let (is_kernel, mut leaves) = (self.entry().is_some_and(|function| function.is_entry), false);
         for point in self.points {
+            let mut first: Option<Match> = None;
+            let mut stands = Placement::Before;
             for &wanted in &point.wanted {
                 let selected = match wanted {
                     Wanted::Exit if is_exit => Some((Placement::Before, Vec::new())),
@@ -93,13 +99,29 @@ impl<'a, 's> Matcher<'a, 's> {
                 let of_instruction = !matches!(wanted, Wanted::Exit | Wanted::Leave);
                 leaves |= wanted == Wanted::Leave || (wanted == Wanted::Exit && is_kernel);
                 let reach = placement == Placement::Reach && instruction.guard.is_some();
-                let one = Match { probe: point.probe, of_instruction, reach, under_guard: false, within };
-                match placement {
-                    Placement::After => behind.push(one),
-                    Placement::Before | Placement::Reach => before.push(one),
+                match &mut first {
+                    // As the first of its tracepoints says, and once, wherever one of them means that it leads.
+                    Some(one) if stands == placement && !within.is_empty() => {
+                        one.within.extend(within);
+                        one.within.sort_unstable();
+                        one.within.dedup();
+                    }
+                    Some(one) if stands == placement => one.within.clear(),
+                    Some(_) => {}
+                    None => {
+                        let probe = point.probe;
+                        stands = placement;
+                        first = Some(Match { of_instruction, reach, within, ..Match::of(probe) });
+                    }
                 }
-                // As the first of its tracepoints says, and once.
-                break;
+                if first.as_ref().is_some_and(|one| one.within.is_empty()) {
+                    break;
+                }
+            }
+            let all = first.map(|one| self.by_space(point, one, &instruction, &facts)).unwrap_or_default();
+            match stands {
+                Placement::After => behind.extend(all),
+                Placement::Before | Placement::Reach => before.extend(all),
             }
         }
         if before.iter().chain(&behind).any(|one| one.of_instruction) && !self.is_reachable(number) {
@@ -263,48 +285,6 @@ impl<'a, 's> Matcher<'a, 's> {
             ));
         }
         Ok(Some((placement, within)))
-    }
-
-    /// Does the instruction touch one of these spaces? Of an address whose space the text does not say, those that the
-    /// body must ask for.
-    fn spaces(
-        &self,
-        spaces: &[String],
-        instruction: &Instruction,
-        facts: &Facts,
-    ) -> Result<Option<Vec<Space>>, Refused> {
-        if spaces.is_empty() || spaces.iter().any(|word| facts.qualifies(word) == Some(true)) {
-            return Ok(Some(Vec::new()));
-        }
-        if facts.space != Some(Space::Generic) {
-            return Ok(None);
-        }
-        // All of them that an address may lead to without the text saying so.
-        let asked = |space: &Space| spaces.iter().any(|word| word == space.name());
-        let within: Vec<Space> = [Space::Global, Space::Shared, Space::Local, Space::Const]
-            .into_iter()
-            .filter(|space| asked(space))
-            .collect();
-        let untold = [Space::Param, Space::Cluster].into_iter().find(asked);
-        let reader = Reader::new(self.module, self.info, self.function, instruction);
-        match reader.declared(facts) {
-            Some(space) => Ok(asked(&space).then(Vec::new)),
-            None => match untold {
-                Some(space) => {
-                    let what = format!(
-                        "whether this address leads to `{}` is asked when it runs, which is not woven yet",
-                        space.name()
-                    );
-                    Err(self.refusal("not-yet", instruction.opcode, what))
-                }
-                None if within.is_empty() => Ok(None),
-                None if reader.address(facts).is_none() => {
-                    let what = "where this address leads cannot be asked: it is no register and displacement";
-                    Err(self.refusal("unclear-address", instruction.opcode, what))
-                }
-                None => Ok(Some(within)),
-            },
-        }
     }
 
     pub(crate) fn refusal(&self, slug: &'static str, at: Span, what: impl Into<String>) -> Refused {

@@ -69,7 +69,7 @@ pub(crate) enum Size {
 /// The load of what a store overwrites, which is the store's own access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Old {
-    /// `global`, `shared`
+    /// `.global`, `.shared`; nothing where its text does not say.
     pub(crate) space: &'static str,
     pub(crate) address: Address,
     pub(crate) ty: SiteType,

@@ -15,6 +15,7 @@ use crate::bodies::{Closer, Site};
 use crate::bounds::Bounds;
 use crate::context::{Context, Fill};
 use crate::emit::{SPECIAL_REGISTERS, adds_up_lanes, live};
+use crate::instructions::question;
 use crate::pins::Pins;
 use crate::sites::Found;
 use crate::slots::{self, Slots};
@@ -197,6 +198,14 @@ pub(crate) fn run<'a>(
     let mut needs = Needs::default();
     for (name, read) in uses.iter().filter_map(|&builtin| requirement(builtin)) {
         check_need(module, entry, &format!("`{name}`"), read, &mut needs)?;
+    }
+    let asked = sites.iter().flat_map(|site| &site.bodies).filter_map(|body| body.asked.as_ref());
+    let mut questions: Vec<&str> = asked.flat_map(|(_, asked)| &asked.within).map(|&s| question(s)).collect();
+    questions.sort_unstable();
+    questions.dedup();
+    for read in questions {
+        let what = format!("`{read}`, which asks where an address leads,");
+        check_need(module, entry, &what, read, &mut needs)?;
     }
     if sites.iter().any(elects_by_mask) {
         let what = "`activemask`, which elects the lane that saves,";

@@ -52,6 +52,8 @@ pub(crate) struct Point<'p> {
     pub(crate) marks: Vec<&'p str>,
     /// Does it ask for what the instruction takes or gives?
     pub(crate) values: bool,
+    /// Does it ask in which space it does that?
+    pub(crate) space: bool,
 }
 
 /// Which basic blocks a probe wants.
@@ -73,6 +75,7 @@ impl Point<'_> {
             blocks: None,
             marks: Vec::new(),
             values: false,
+            space: false,
         }
     }
 
@@ -127,6 +130,16 @@ pub(crate) struct Match {
     /// Where the text does not say where an address leads: the body runs where it leads into one of these. Empty
     /// where that is no question.
     pub(crate) within: Vec<Space>,
+    /// The space of the access, where this says more of it than the text.
+    pub(crate) space: Option<Space>,
+}
+
+impl Match {
+    /// Of a probe, at what is no instruction.
+    pub(crate) fn of(probe: usize) -> Match {
+        let (of_instruction, reach, under_guard) = (false, false, false);
+        Match { probe, of_instruction, reach, under_guard, within: Vec::new(), space: None }
+    }
 }
 
 /// What kind of point a site is.
@@ -280,13 +293,7 @@ pub(crate) const ASSEMBLY: &str = "ptx";
 
 /// What the probes of some points are at a site that is no instruction.
 pub(crate) fn of_kernel(points: &[Point<'_>], wants: impl Fn(&Point<'_>) -> bool) -> Vec<Match> {
-    let of = |point: &Point<'_>| Match {
-        probe: point.probe,
-        of_instruction: false,
-        reach: false,
-        under_guard: false,
-        within: Vec::new(),
-    };
+    let of = |point: &Point<'_>| Match::of(point.probe);
     points.iter().filter(|point| wants(point)).map(of).collect()
 }
 

@@ -154,3 +154,29 @@ fn clones_use_the_pins_of_their_functions() {
         ptxas.assemble(&woven.text).unwrap_or_else(|said| panic!("{said}\n{}", woven.text));
     }
 }
+
+/// What a store to a variable of the original overwrites is the original's.
+#[test]
+fn what_a_store_to_a_pinned_variable_overwrites() {
+    let ptx = format!(
+        "{HEADER}{VARIABLES}.entry k()\n{{\n.reg .b32 %r<4>;\nmov.u32 %r1, %tid.x;\nst.global.u32 [lut+12], %r1;\nret;\n}}\n"
+    );
+    let program = "program \"t\"\ntable @n: sum u64 []\nprobe thread inst:store {\n\
+                   %0: u64 = cast old[0]\nsum @n(%0)\n}\n";
+    let (module, mut found) = nt_ptx::parse(&ptx);
+    let info = nt_ptx::resolve(&module, &mut found);
+    let options = Options { twin: true, ..Options::default() };
+    let woven = weave_with(&module, &info, &common::prepare(program), &[0], options);
+    assert_eq!(refusals(&ptx, &woven), "");
+    obeys(&ptx, &woven, "twin.ptx");
+    let loads: Vec<&str> =
+        woven.text.lines().filter(|line| line.contains("nt_pin+") || line.contains("ld.global")).collect();
+    assert_eq!(
+        loads,
+        [
+            "\tld.const.b64 %nt_d0, [nt_pin+0];",
+            "\tld.global.u32 %nt_r0, [%nt_d0+12];",
+            "\t/*}nt:0*//*nt:1{*/.reg .b64 %nt_g0; { ld.const.b64 %nt_g0, [nt_pin+0]; }/*}nt:1*/st.global.u32 [/*nt:edit 6c7574{*/%nt_g0/*}nt:edit*/+12], %r1;"
+        ]
+    );
+}

@@ -233,10 +233,22 @@ impl<'w> Judge<'_, 'w> {
         let Shape::Address { base, offset } = operand.shape else { return };
         let space = match instruction.opcode.split('.').nth(1) {
             Some("shared") => "shared",
-            _ => "global",
+            Some("global") => "global",
+            _ => "",
         };
-        let is_it =
-            (self.site.overwrites)(&Store { space, base, offset, bits: form.last, lanes: form.lanes });
+        // A pinned variable's address, and what was added to it.
+        let here = self.find(base).and_then(|register| self.now.as_ref()?.contents.get(register));
+        let pinned = match here {
+            Some(Content::Assigned(Known::Word(word))) => word.pin(),
+            _ => None,
+        };
+        let pinned = pinned.and_then(|(pin, more)| Some((self.site.pins.symbol(pin)?, more)));
+        let (base_of, offset) = match pinned {
+            Some((symbol, more)) => (symbol, offset.wrapping_add(more as i64)),
+            None => (base, offset),
+        };
+        let (bits, lanes) = (form.last, form.lanes);
+        let is_it = (self.site.overwrites)(&Store { space, base: base_of, offset, bits, lanes });
         if !is_it {
             let message =
                 "only what the store at the site overwrites is loaded, by its own address and width";

@@ -25,6 +25,9 @@ fn what_is_on_the_list() {
         "vote.sync.ballot.b32",
         "match.any.sync.b64",
         "shfl.sync.idx.b32",
+        "ld.u32",
+        "isspacep.shared::cluster",
+        "isspacep.param",
     ] {
         assert!(!forms(opcode).is_empty(), "{opcode}");
     }
@@ -74,7 +77,6 @@ fn what_is_not() {
         "ld.volatile.global.u32",
         "ld.relaxed.gpu.global.u32",
         "ld.local.u32",
-        "ld.u32",
         "ld.param.v2.u64",
         "ld.param::func.u32",
         "atom.global.add.s32",

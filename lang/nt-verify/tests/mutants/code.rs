@@ -118,7 +118,7 @@ pub(crate) const CLASSES: &[Class] = &[
     // V9
     Class {
         name: "a definition is gone",
-        rules: &[Rule::V9, Rule::V11, Rule::V12],
+        rules: &[Rule::V6, Rule::V9, Rule::V11, Rule::V12],
         mutate: |pair| {
             // The first definition of each name in its span, where the name is read behind it.
             let mut mutants = Vec::new();

@@ -245,7 +245,8 @@ pub(crate) const CLASSES: &[Class] = &[
     // V16
     Class {
         name: "a pinned operand is another variable, another place or another instruction's",
-        rules: &[Rule::V16],
+        // What a span loads of such a variable itself is V6's.
+        rules: &[Rule::V16, Rule::V6],
         mutate: |pair| {
             let mut mutants = Vec::new();
             for (old, new) in [

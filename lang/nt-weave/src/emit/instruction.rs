@@ -24,6 +24,7 @@ use super::index::Known;
 use super::operand::{Class, Operand};
 use super::{Refusal, Span};
 use crate::bodies::Asked;
+use crate::instructions::question;
 use crate::operands::{Element, Size, Source};
 use nt_ir::close::SiteType;
 use nt_ir::program::{self, Inst, Op, Type};
@@ -65,7 +66,13 @@ impl<'a> Span<'a> {
         let address = self.address()?;
         let mut any: Option<Operand<'a>> = None;
         for space in spaces {
-            let one = self.op(Class::Pred, &format!("isspacep.{}", space.name()), &[address]);
+            let mut one = self.op(Class::Pred, question(*space), &[address]);
+            if *space == Space::Cluster {
+                // The cluster's window holds the block's own memory too.
+                let own = self.op(Class::Pred, question(Space::Shared), &[address]);
+                let other = self.op(Class::Pred, "not.pred", &[own]);
+                one = self.op(Class::Pred, "and.pred", &[one, other]);
+            }
             any = Some(match any {
                 None => one,
                 Some(any) => self.op(Class::Pred, "or.pred", &[any, one]),
@@ -90,11 +97,7 @@ impl<'a> Span<'a> {
             let mut value = match (address.bits, pin) {
                 (Some(32), _) => span.op(Class::B64, "cvt.u64.u32", &[base]),
                 (Some(_), _) => base,
-                (None, Some(pin)) => {
-                    let (value, prefix) = (span.temp(Class::B64), span.plan.prefix);
-                    span.line(format_args!("ld.const.b64 {value}, [{prefix}pin+{}];", 8 * pin));
-                    value
-                }
+                (None, Some(pin)) => span.pinned(pin),
                 (None, None) => span.op(Class::B64, "mov.u64", &[base]),
             };
             if address.displacement != 0 {
@@ -113,6 +116,13 @@ impl<'a> Span<'a> {
             }
             span.where_it_runs(value, Class::B64)
         }))
+    }
+
+    /// The address of a variable that the original has.
+    fn pinned(&mut self, pin: u32) -> Operand<'a> {
+        let (value, prefix) = (self.temp(Class::B64), self.plan.prefix);
+        self.line(format_args!("ld.const.b64 {value}, [{prefix}pin+{}];", 8 * pin));
+        value
     }
 
     /// The guard of the instruction, before it.
@@ -260,9 +270,14 @@ impl<'a> Span<'a> {
         };
         let letter = if signed { 's' } else { 'u' };
         let (space, address) = (old.space, &old.address);
+        let pin = self.plan.pins.number(&address.base).filter(|_| address.is_of_module);
+        let base = match pin {
+            Some(pin) => self.pinned(pin).to_string(),
+            None => address.base.clone(),
+        };
         let place = match address.displacement {
-            0 => address.base.clone(),
-            displacement => format!("{}+{displacement}", address.base),
+            0 => base,
+            displacement => format!("{base}+{displacement}"),
         };
         let guard = match self.reach_guard() {
             None => String::new(),
@@ -273,7 +288,7 @@ impl<'a> Span<'a> {
                 format!("@{not}{guard} ")
             }
         };
-        self.line(format_args!("{guard}ld.{space}{vector}.{letter}{bits} {list}, [{place}];"));
+        self.line(format_args!("{guard}ld{space}{vector}.{letter}{bits} {list}, [{place}];"));
         self.old = loaded
             .into_iter()
             .map(|value| match (class, signed) {

@@ -94,7 +94,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// What a plain store overwrites: one that orders nothing, and whose text says where it goes.
+    /// What a plain store overwrites: one that orders nothing.
     pub(super) fn old(&self, facts: &Facts) -> Option<Old> {
         let is_plain = |word: &str| {
             let is_known = ["global", "shared", "shared::cta", "v2", "v4", "weak", "wb", "cg", "cs", "wt"];
@@ -105,12 +105,12 @@ impl Reader<'_, '_> {
             return None;
         }
         let space = match facts.space? {
-            Space::Global => "global",
-            Space::Shared => "shared",
+            Space::Global => ".global",
+            Space::Shared => ".shared",
+            Space::Generic => "",
             _ => return None,
         };
-        // A variable of the module may be pinned, and is then not named here.
-        let address = self.address(facts).filter(|address| !address.is_of_module)?;
+        let address = self.address(facts)?;
         let ty = site_type(facts.ty?)?;
         let count = u8::try_from(facts.elems).ok().filter(|count| matches!(count, 1 | 2 | 4))?;
         Some(Old { space, address, ty, count })
