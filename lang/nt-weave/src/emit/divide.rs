@@ -1,7 +1,9 @@
 //! Division: `x / 0` is all ones, `x % 0` is x, and nothing may become a call.
 //!
-//! ptxas makes straight code of 32-bit division and a *call* of 64-bit division and of `div.rn`, which would serialise
-//! asynchronous matrix instructions. So 64 bits are divided by constants only, as a multiplication and shifts:
+//! ptxas makes straight code of 32-bit division, and of one by a constant no less: 17 instructions and five registers for
+//! `rem.u32 %r1, %r2, 3` on sm_90. It makes a *call* of 64-bit division and of `div.rn`, which would serialise asynchronous
+//! matrix instructions. So 64 bits are divided by constants only, and unsigned numbers by constants as a multiplication and
+//! shifts:
 //!
 //! ```text
 //! q = ((n - t) >> 1) + t >> (l - 1),   t = high half of m·n,   l = ⌈log2 d⌉,   m = ⌊2^64·(2^l - d) / d⌋ + 1
@@ -41,13 +43,46 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// By a constant: ptxas makes multiplication and shifts of it.
     fn divide_u32_by(&mut self, op: BinaryOp, a: Operand<'a>, d: u32) -> Operand<'a> {
         match (op, d) {
             (BinaryOp::Div, 0) => Operand::word(u32::MAX),
-            (BinaryOp::Div, _) => self.op(Class::B32, "div.u32", &[a, Operand::word(d)]),
-            (_, 0) => a,
-            _ => self.op(Class::B32, "rem.u32", &[a, Operand::word(d)]),
+            (BinaryOp::Div, 1) | (_, 0) => a,
+            (_, 1) => Operand::word(0),
+            (BinaryOp::Div, _) => self.quotient_u32(a, d),
+            _ => self.remainder_u32(a, d),
+        }
+    }
+
+    /// `n % d`, of 32 bits.
+    pub(super) fn remainder_u32(&mut self, n: Operand<'a>, d: u32) -> Operand<'a> {
+        if d.is_power_of_two() {
+            return self.op(Class::B32, "and.b32", &[n, Operand::word(d - 1)]);
+        }
+        let quotient = self.quotient_u32(n, d);
+        // n + q · -d, modulo 2^32
+        self.op(Class::B32, "mad.lo.u32", &[quotient, Operand::word(d.wrapping_neg()), n])
+    }
+
+    /// `n / d`, of 32 bits, where d is not 0.
+    fn quotient_u32(&mut self, n: Operand<'a>, d: u32) -> Operand<'a> {
+        if d.is_power_of_two() {
+            return self.op(Class::B32, "shr.u32", &[n, Operand::word(d.trailing_zeros())]);
+        }
+        match multiplier_u32(d) {
+            Multiplier::Whole { m, shift } => {
+                let high = self.op(Class::B32, "mul.hi.u32", &[n, Operand::word(m)]);
+                match shift {
+                    0 => high,
+                    shift => self.op(Class::B32, "shr.u32", &[high, Operand::word(shift)]),
+                }
+            }
+            Multiplier::Less { m, shift } => {
+                let high = self.op(Class::B32, "mul.hi.u32", &[n, Operand::word(m)]);
+                let rest = self.op(Class::B32, "sub.u32", &[n, high]);
+                let half = self.op(Class::B32, "shr.u32", &[rest, Operand::word(1)]);
+                let sum = self.op(Class::B32, "add.u32", &[half, high]);
+                self.op(Class::B32, "shr.u32", &[sum, Operand::word(shift - 1)])
+            }
         }
     }
 
@@ -167,9 +202,65 @@ fn magic(d: u64) -> (u64, u32) {
     ((dividend / u128::from(d)) as u64 + 1, log)
 }
 
+/// What n is multiplied with to be divided by d, in 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Multiplier {
+    /// `(m·n >> 32) >> shift`
+    Whole { m: u32, shift: u32 },
+    /// The formula at the head of this file with its m, of 32 bits; l is the shift.
+    Less { m: u32, shift: u32 },
+}
+
+/// Of `m = ⌈2^(32+s) / d⌉` the quotient of every n is right where `m·d - 2^(32+s) ≤ 2^s` (the same article, theorem 4.2).
+fn multiplier_u32(d: u32) -> Multiplier {
+    let wide = u64::from(d);
+    // ⌈log2 d⌉: d is no power of two.
+    let log = d.ilog2() + 1;
+    for shift in 0..log {
+        let power = 1u64 << (32 + shift);
+        let m = power.div_ceil(wide);
+        if let (Ok(m), true) = (u32::try_from(m), m * wide - power <= 1 << shift) {
+            return Multiplier::Whole { m, shift };
+        }
+    }
+    let m = (((1u64 << log) - wide) << 32) / wide + 1;
+    // Below 2^32, since 2^log is below 2·d.
+    Multiplier::Less { m: m as u32, shift: log }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As the machine computes it.
+    fn quotient(n: u32, d: u32) -> u32 {
+        let high = |m: u32| ((u64::from(n) * u64::from(m)) >> 32) as u32;
+        match multiplier_u32(d) {
+            Multiplier::Whole { m, shift } => high(m) >> shift,
+            Multiplier::Less { m, shift } => (((n - high(m)) >> 1) + high(m)) >> (shift - 1),
+        }
+    }
+
+    #[test]
+    fn multiplication_divides_32_bits() {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut chance = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u32
+        };
+        let known =
+            [3, 5, 6, 7, 9, 11, 13, 641, 16385, 81921, (1 << 31) - 1, (1 << 31) + 1, u32::MAX - 1, u32::MAX];
+        let by_chance: Vec<u32> = (0..2000).map(|_| chance() >> (chance() % 31)).collect();
+        for d in known.into_iter().chain(by_chance).filter(|d| 2 < *d && !d.is_power_of_two()) {
+            let last = u32::MAX - u32::MAX % d;
+            let near = [0, 1, d - 1, d, last - 1, last, u32::MAX, 1 << 31, (1 << 31) - 1];
+            for n in near.into_iter().chain((0..20).map(|_| chance())) {
+                assert_eq!(quotient(n, d), n / d, "{n} / {d}");
+            }
+        }
+    }
 
     /// The emitted sequence, with Rust's own division as the judge.
     #[test]

@@ -48,8 +48,17 @@ struct Array<'a> {
 pub(super) struct Leader<'a> {
     /// Is this it?
     pub(super) leads: Operand<'a>,
-    /// The lanes below this one that are here; `None` where all of the warp are, so that lane 0 leads.
-    lower: Option<Operand<'a>>,
+    /// `None` where all of the warp are here, so that lane 0 leads.
+    parted: Option<Parted<'a>>,
+}
+
+/// What is known of lanes that may have parted.
+#[derive(Clone, Copy)]
+struct Parted<'a> {
+    /// The lanes below this one.
+    below: Operand<'a>,
+    /// Those of them that are here.
+    lower: Operand<'a>,
 }
 
 impl<'a> Span<'a> {
@@ -97,28 +106,19 @@ impl<'a> Span<'a> {
 
     /// Elects the lane that saves to an array of warps.
     pub(super) fn leader(&mut self, predicate: Option<(usize, ValueId)>) -> Result<Leader<'a>, Refusal> {
-        let all_are_here = self.site.found.kind == Kind::Entry && predicate.is_none();
-        let leads = match all_are_here {
-            true => None,
-            false => Some(self.group(predicate)?),
-        };
-        match leads {
-            Some(group) => {
-                let lower = match group.lower {
-                    Some(lower) => lower,
-                    // Another site has elected; these lanes are the same.
-                    None => {
-                        let below = self.special("%lanemask_lt");
-                        self.op(Class::B32, "and.b32", &[below, group.mask])
-                    }
-                };
-                Ok(Leader { leads: group.leads, lower: Some(lower) })
-            }
-            None => {
-                let leads = self.elected(Unit::Warp, None)?.ok_or("it elects no lane of a warp")?;
-                Ok(Leader { leads, lower: None })
-            }
+        if self.site.found.kind == Kind::Entry && predicate.is_none() {
+            let leads = self.elected(Unit::Warp, None)?.ok_or("it elects no lane of a warp")?;
+            return Ok(Leader { leads, parted: None });
         }
+        let group = self.group(predicate)?;
+        // Once more what the election has read: of both ptxas makes one, but not behind a branch.
+        let below = self.special("%lanemask_lt");
+        let lower = match group.lower {
+            Some(lower) => lower,
+            // Another site has elected; these lanes are the same.
+            None => self.op(Class::B32, "and.b32", &[below, group.mask]),
+        };
+        Ok(Leader { leads: group.leads, parted: Some(Parted { below, lower }) })
     }
 
     /// Saves a record in the next place of its unit, or branches to `skip` where there is none; the lanes that do not save
@@ -145,15 +145,13 @@ impl<'a> Span<'a> {
         skip: &str,
     ) -> Result<Operand<'a>, Refusal> {
         let warp = self.index(Unit::Warp);
-        let place = self.temp(Class::B32);
-        self.own_place(array, place);
-        let is_own = leader.lower.map(|_| {
-            let below = self.special("%lanemask_lt");
-            self.op(Class::Pred, "setp.eq.u32", &[below, Operand::word(0)])
+        let place = self.own_place(array);
+        let is_own = leader.parted.map(|Parted { below, lower }| {
+            (lower, self.op(Class::Pred, "setp.eq.u32", &[below, Operand::word(0)]))
         });
-        self.take(array, is_own);
+        self.take(array, is_own.map(|(_, is_own)| is_own));
         let is_room = self.has_place(array, place, array.room.own);
-        if let (Some(lower), Some(is_own)) = (leader.lower, is_own) {
+        if let Some((lower, is_own)) = is_own {
             let goes_on = self.label();
             let target = self.target(goes_on);
             self.line(format_args!("@{is_own} bra {target};"));
@@ -171,8 +169,7 @@ impl<'a> Span<'a> {
 
     /// The same of a thread: those of all threads lie side by side.
     fn next_of_thread(&mut self, array: Array<'a>, skip: &str) -> Result<Operand<'a>, Refusal> {
-        let place = self.temp(Class::B32);
-        self.own_place(array, place);
+        let place = self.own_place(array);
         self.take(array, None);
         let is_room = self.has_place(array, place, array.room.own);
         let thread = self.index(Unit::Thread);
@@ -182,21 +179,13 @@ impl<'a> Span<'a> {
         Ok(index)
     }
 
-    /// The place of this lane's next record: as many as it has taken, or modulo CAP.
-    fn own_place(&mut self, array: Array<'a>, place: Operand<'a>) {
+    /// The place of this lane's next record: as many as it has taken, or modulo CAP. A register that may be written.
+    fn own_place(&mut self, array: Array<'a>) -> Operand<'a> {
         let (cursor, own) = (array.cursor, array.room.own);
         match array.policy {
-            Policy::Drop => self.line(format_args!("mov.b32 {place}, {cursor};")),
-            Policy::Wrap => self.around(place, cursor, own),
-        }
-    }
-
-    /// `place = of % n`
-    fn around(&mut self, place: Operand<'a>, of: Operand<'a>, n: u32) {
-        match n {
-            1 => self.line(format_args!("mov.b32 {place}, 0;")),
-            n if n.is_power_of_two() => self.line(format_args!("and.b32 {place}, {of}, {};", n - 1)),
-            n => self.line(format_args!("rem.u32 {place}, {of}, {n};")),
+            Policy::Wrap if 1 < own => self.remainder_u32(cursor, own),
+            Policy::Wrap => self.op(Class::B32, "mov.b32", &[Operand::word(0)]),
+            Policy::Drop => self.op(Class::B32, "mov.b32", &[cursor]),
         }
     }
 
@@ -241,10 +230,15 @@ impl<'a> Span<'a> {
         match (array.policy, is_room) {
             (Policy::Drop, Some(is_room)) => {
                 self.line(format_args!("setp.lt.u32 {is_room}, {taken}, {others};"));
+                self.line(format_args!("add.u32 {place}, {taken}, {own};"));
             }
-            _ => self.around(taken, taken, others),
+            _ if 1 < others => {
+                let of = self.remainder_u32(taken, others);
+                self.line(format_args!("add.u32 {place}, {of}, {own};"));
+            }
+            // There is but one place.
+            _ => self.line(format_args!("mov.b32 {place}, {own};")),
         }
-        self.line(format_args!("add.u32 {place}, {taken}, {own};"));
         Ok(())
     }
 
