@@ -158,7 +158,7 @@ impl Rule {
             Rule::V6 => {
                 "V6: instructions. Spans hold only the opcodes of a list, in the exact forms listed: moves, conversions, \
                  integer and float arithmetic, logic, shifts, comparisons, `activemask`, `ld.param` of the context, \
-                 `ld.const` of `nt_pin`, `st.global`, `red.global.add` of `.u64` and `.u32` and `atom.global.add.u64` (relaxed, of \
+                 `ld.const` of `nt_pin`, `st.global`, `red.global.add` and `atom.global.add` of `.u64` and `.u32` (relaxed, of \
                  the device), `bra`, the load of what the store at the site overwrites (`ld`, `ld.global` or `ld.shared` as that \
                  store has it, with its address, width and guard; of a pinned variable the address by its pin), and what V8 allows. Not there: anything with `.cc` (a carry chain of the kernel may run through the place), \
                  division of 64 or 16 bits and full-precision division and square root (ptxas makes calls of them, and a \
@@ -210,7 +210,9 @@ impl Rule {
                  number (`(rank & 3) × 4`); one comparison of `slot + n` speaks for the slots from `slot` on too, where `slot` \
                  itself is below the capacity or the sum has 64 bits; `atom.global.add.u64` adds 1 to the cursor, at an address \
                  that is the cursor's for every lane that comes there (plus 8 × the number of lower lanes of those, say, where \
-                 that was found 0); `red.global.add.u32` adds to `drops` + 4 × a warp that was found below `units`. Nothing else \
+                 that was found 0); `red.global.add.u32` adds to `drops` + 4 × a warp that was found below `units`. Of a map with \
+                 `counts`, `st.global.b32` stores to `counts` + 8 × a warp, or + 4 × a thread, that was found below its `units`, \
+                 and `atom.global.add.u32` adds 1 to a warp's upper half, in one lane as at a cursor. Nothing else \
                  is written, in no other state space. Examples that assemble: the comparison left out, or made with the capacity \
                  of another map; two slots written where one was compared; a claim by all lanes, with their ranks in the \
                  address; `st.shared.u32`. Why: a record beyond its map is somebody else's memory."

@@ -217,8 +217,8 @@ pub(crate) const CLASSES: &[Class] = &[
         rules: &[Rule::V13],
         mutate: |pair| {
             let name = [
-                "scale", "spin", "a", "gather", "use", "walk", "k", "chase", "permute", "calls", "same",
-                "one", "sparse",
+                "scale", "spin", "a", "gather", "use", "walk", "turn", "k", "chase", "permute", "calls",
+                "same", "one", "sparse",
             ]
             .into_iter()
             .find(|name| {

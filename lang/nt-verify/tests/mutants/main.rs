@@ -9,6 +9,7 @@
 mod clones;
 mod code;
 mod counters;
+mod counts;
 mod frame;
 mod streams;
 mod text;
@@ -24,6 +25,7 @@ fn classes() -> impl Iterator<Item = &'static Class> {
         .chain(code::CLASSES)
         .chain(counters::CLASSES)
         .chain(streams::CLASSES)
+        .chain(counts::CLASSES)
         .chain(times::CLASSES)
         .chain(clones::CLASSES)
 }
