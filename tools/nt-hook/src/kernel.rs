@@ -60,7 +60,7 @@ pub(crate) enum Skip {
 const SKIPS: [&str; 10] = [
     "captured into a graph",
     "without a free segment in time",
-    "larger than the pool",
+    "whose maps take more than half of the pool; --pool makes it larger",
     "without a pool",
     "on another architecture",
     "while the hook was passive",

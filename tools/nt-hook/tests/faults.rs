@@ -79,7 +79,10 @@ fn layouts_that_do_not_fit_the_kernel() {
     check(|twin| twin.slots[3].offset = 32, "its layout is larger than the hook can hold");
     check(|twin| twin.maps.clear(), "its layout is larger than the hook can hold");
     check(|twin| twin.context = 1 << 20, "its layout is larger than the hook can hold");
-    check(|twin| twin.maps[0].stride = u32::MAX, "larger than the pool");
+    check(
+        |twin| twin.maps[0].stride = u32::MAX,
+        "whose maps take more than half of the pool; --pool makes it larger",
+    );
     check(|twin| twin.size = u64::MAX, "a module shorter than it should be");
 }
 

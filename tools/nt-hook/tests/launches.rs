@@ -291,7 +291,10 @@ fn segments_larger_than_a_stage() {
 fn segments_larger_than_the_pool() {
     let run = run("large", 3, "", Fate { settings: settings(16 << 20, 1000), ..Fate::default() });
     assert_eq!((run.trace().count("chosen"), run.launched("chosen")), ((3, 0, 0), (3, 0)));
-    assert_eq!(run.trace().reason("chosen"), "3 larger than the pool");
+    assert_eq!(
+        run.trace().reason("chosen"),
+        "3 whose maps take more than half of the pool; --pool makes it larger"
+    );
 }
 
 /// Nothing free: launches wait, or do not, and none is lost from the count.

@@ -92,7 +92,10 @@ fn an_array_that_does_not_fit_the_pool_leaves_its_launch_alone() {
         twin.maps.last_mut().unwrap().slots = slots;
     });
     assert_eq!(run.trace().count("chosen"), (3, 0, 0));
-    assert_eq!(run.trace().reason("chosen"), "3 larger than the pool");
+    assert_eq!(
+        run.trace().reason("chosen"),
+        "3 whose maps take more than half of the pool; --pool makes it larger"
+    );
 }
 
 /// What the launch path relies on is looked at when a twin comes.

@@ -171,7 +171,10 @@ fn not_even_the_first_chunks() {
     }
     let none = run("large", 2, "events=1", 4 << 20, bend);
     assert_eq!((none.trace().count("chosen"), none.launched("chosen")), ((2, 0, 0), (2, 0)));
-    assert_eq!(none.trace().reason("chosen"), "2 larger than the pool");
+    assert_eq!(
+        none.trace().reason("chosen"),
+        "2 whose maps take more than half of the pool; --pool makes it larger"
+    );
 }
 
 /// Records, a stream and a table of one kernel.
