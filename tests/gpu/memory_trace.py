@@ -3,12 +3,15 @@
 What is checked, each against something that is not nt:
   addresses  dmat's events of the eleven kernels are those of a recording version of each (recorded.py): the same addresses, sizes
              and kinds by the same threads, as often, none missing and none too many
+  capacity   arrays with a capacity (capacity.nt) hold the first four and the newest four accesses of each thread as the recording
+             version noted them, and how many there were; of kernels whose warps stay whole, as many a warp
   results    outputs of the eleven kernels with dmat are the ones without, bit for bit, at full size
   drops      nothing found no room where there is room; where a stream is made too small, what is stored and what is counted as
              dropped come to as many as without a limit
 What is measured: dmat's cost on the eleven kernels, as block_sched.py measures that probe's; bytes an access.
 """
 
+import csv
 import math
 import pathlib
 import re
@@ -23,6 +26,10 @@ from common import COST_HEAD, KERNELS, OUT, PTX, ROUNDS, check_results, cost_col
 INDIRECT = ["spmv_csr"]
 # And those whose lanes are tested when they run: blocks of mandelbrot are 16 threads wide.
 TESTED = ["mandelbrot", *INDIRECT]
+# Threads' arrays of this probe keep so many saves each.
+CAPACITY, CAPACITY_EACH = "tests/gpu/capacity.nt", 4
+# Every access of these is made by whole warps.
+WHOLE = ["fill_blocks", "fill_persistent", "vector_add", "transpose", "matmul_tiled"]
 # How small the problems are whose addresses are compared. spmv_csr with probes takes more registers: at a size at which all of
 # its blocks are resident without probes and not with them, nt-run leaves it alone.
 SHRINKS = {2: [kernel for kernel in KERNELS if kernel not in INDIRECT], 1: INDIRECT}
@@ -61,6 +68,58 @@ def check_kernel(work, trace, name, failures):
     if not numpy.array_equal(numpy.sort(got), numpy.sort(noted)):
         failures.append(f"dmat, {name}: {len(got)} accesses, {len(noted)} by its recording version, {difference(got, noted)}")
     return len(noted)
+
+
+def check_capacity(work, failures):
+    """Arrays with a capacity against notes: how many accesses the kernels make."""
+    work, total = work / "capacity", 0
+    work.mkdir()
+    for shrink, kernels in SHRINKS.items():
+        trace = work / f"{shrink}.ntt"
+        chosen = ["-k", f"^({'|'.join(kernels)})$"]
+        done = nt_run(CAPACITY, trace, sys.executable, "tests/gpu/recorded.py", PTX, work, shrink, *kernels, options=chosen)
+        (OUT / f"capacity.{shrink}.txt").write_text(done.stderr)
+        saves = {(row["kernel"], row["map"]): row for row in csv.DictReader(run("nt-map", "ls", trace).stdout.splitlines(), delimiter="\t")}
+        for name in kernels:
+            noted = numpy.load(work / f"{name}.npy")
+            total += len(noted)
+            why = wrong_of_threads(work, trace, name, noted)
+            if why:
+                failures.append(f"capacity, {name}: {why}")
+            warps = saves[name, "warps"]
+            if name in WHOLE and (int(warps["stored"]) + int(warps["dropped"])) * 32 != len(noted):
+                failures.append(f"capacity, {name}: {warps['stored']} saves of warps stored, {warps['dropped']} dropped, {len(noted)} accesses")
+    return total
+
+
+def wrong_of_threads(work, trace, name, noted):
+    """What is wrong with the saves of a kernel's threads, or None."""
+    taken = numpy.bincount(noted["thread"])
+    kept, saves = numpy.minimum(taken, CAPACITY_EACH), {}
+    for map_name, from_seq in (("first", 0 * taken), ("newest", taken - kept)):
+        one = work / f"{map_name}.npy"
+        run("nt-map", "dump", "--format", "npy", "--map", map_name, "-k", f"={name}", "-o", one, trace)
+        rows = numpy.sort(numpy.load(one), order=["unit", "seq"])
+        there = numpy.bincount(rows["unit"].astype(int), minlength=len(taken))
+        if len(there) != len(taken) or (there != kept).any():
+            return f"{map_name} holds {len(rows)} saves, {kept.sum()} by the notes"
+        within = numpy.arange(len(rows)) - numpy.repeat(numpy.cumsum(kept) - kept, kept)
+        if (rows["seq"] != numpy.repeat(from_seq, kept) + within).any():
+            return f"saves in {map_name} are not the ones that should be kept"
+        saves[map_name] = rows
+    # Every access by its thread and address; those of threads that make no more than both arrays hold, each as often as noted.
+    key = lambda unit, address: unit.astype(numpy.uint64) << numpy.uint64(44) ^ address.astype(numpy.uint64)
+    all_noted = key(noted["thread"], noted["address"])
+    for map_name, rows in saves.items():
+        if not numpy.isin(key(rows["unit"], rows["addr"]), all_noted).all():
+            return f"{map_name} has an access that its thread did not make"
+    later = saves["newest"][saves["newest"]["seq"] >= CAPACITY_EACH]
+    both = numpy.concatenate([saves["first"], later])
+    whole = taken <= 2 * CAPACITY_EACH
+    got = key(both["unit"], both["addr"])[whole[both["unit"].astype(int)]]
+    if (numpy.sort(got) != numpy.sort(all_noted[whole[noted["thread"]]])).any():
+        return "threads that made no more accesses than are kept have others"
+    return None
 
 
 def difference(got, noted):
@@ -103,6 +162,8 @@ def main():
     counts = check_addresses(work, failures)
     lines += [f"Addresses: {sum(counts.values())} accesses of {len(counts)} kernels against their recording versions.", ""]
     lines += [check_drops(work, built, failures), ""]
+
+    lines += [f"Arrays with a capacity: {check_capacity(work, failures)} accesses, of each thread the first four and the newest four.", ""]
 
     trace = work / "once.ntt"
     equal = check_results(work, "dmat", built, trace, machine["gpu"], failures, options=ROOM)
