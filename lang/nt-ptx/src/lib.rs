@@ -16,7 +16,7 @@
 //! ```
 //!
 //! [`parse()`] never fails and never panics: it gives a [`syntax::Module`] of byte spans and a list of what is wrong.
-//! [`resolve()`] adds what names mean. [`flow()`] says what runs after what. [`Edits`] is the only way to write, and
+//! [`resolve()`] adds what names mean. [`flow()`] says what runs after what, [`pointers()`] where calls through registers go. [`Edits`] is the only way to write, and
 //! touches nothing but what it is told to. [`version`] holds what PTX and its targets can do, as data.
 
 pub mod syntax;
@@ -26,6 +26,7 @@ mod edit;
 mod flow;
 pub mod opcode;
 mod parse;
+mod pointers;
 mod resolve;
 mod spell;
 mod token;
@@ -35,6 +36,7 @@ pub use constant::constant;
 pub use edit::{EditError, Edits};
 pub use flow::{Block, Flow, flow};
 pub use parse::{Address, Opcode, parse, parse_statements};
+pub use pointers::{PointerCall, Pointers, pointers};
 pub use resolve::{
     Alias, Declared, FunctionInfo, ModuleInfo, Named, Reach, Register, Variable, identifiers_with_prefix,
     resolve,

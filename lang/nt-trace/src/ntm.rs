@@ -83,6 +83,10 @@ pub struct Kernel {
     pub constants: Vec<Constant>,
     /// Where something was put in.
     pub sites: Vec<Site>,
+    /// Its calls of what is not probed, where the probe might have had sites: what it counts is a lower bound, unless only
+    /// the driver's functions are called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncovered: Vec<Uncovered>,
     /// What the weaver has relied on of a launch, by name: a launch that is otherwise must not be of this kernel.
     pub assumes: Vec<String>,
     /// Up to where the records are exact.
@@ -91,6 +95,35 @@ pub struct Kernel {
     pub before: Option<Resources>,
     /// What it takes with probes in it.
     pub after: Option<Resources>,
+}
+
+/// Calls into what is not probed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uncovered {
+    /// The function that holds the first of them, or the kernel.
+    pub function: String,
+    /// Where they go.
+    pub kind: Callee,
+    /// The functions, by name: those that a pointer may lead to, if that is known.
+    pub names: Vec<String>,
+    /// How many there are in the text.
+    pub calls: u32,
+    /// Line of the first in the assembly, from 1.
+    pub line: u32,
+    /// Its column, from 1.
+    pub column: u32,
+}
+
+/// What is called and not probed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Callee {
+    /// Whatever a pointer leads to.
+    Pointer,
+    /// A function of another module.
+    Elsewhere,
+    /// A function that the driver brings along.
+    Driver,
 }
 
 /// A parameter of a kernel.

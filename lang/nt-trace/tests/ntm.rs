@@ -4,9 +4,9 @@
 
 use nt_trace::Manifest;
 use nt_trace::ntm::{
-    Assumption, Code, Column, Constant, Context, ContextSlot, Error, Field, Fill, Form, Func, Kernel, Key,
-    KeyKind, Lanes, Limits, Linear, Map, Param, Pin, Presence, Probe, Refused, Resources, SCHEMA, Site,
-    Source, Stream, Table, Term, Told, Type, Unit,
+    Assumption, Callee, Code, Column, Constant, Context, ContextSlot, Error, Field, Fill, Form, Func, Kernel,
+    Key, KeyKind, Lanes, Limits, Linear, Map, Param, Pin, Presence, Probe, Refused, Resources, SCHEMA, Site,
+    Source, Stream, Table, Term, Told, Type, Uncovered, Unit,
 };
 
 /// `@bytes[line, op] = sum(bytes)`, at two sites.
@@ -77,6 +77,14 @@ fn example() -> Manifest {
             file: None,
             source_line: None,
         }],
+        uncovered: vec![Uncovered {
+            function: "fill".to_owned(),
+            kind: Callee::Pointer,
+            names: vec!["f".to_owned()],
+            calls: 2,
+            line: 17,
+            column: 2,
+        }],
         assumes: vec!["flat_grid".to_owned()],
         limits: Limits { launch_cycles: Some(1 << 32) },
         before: None,
@@ -95,7 +103,7 @@ fn example() -> Manifest {
 }
 
 /// What `docs/formats.md` promises, key by key.
-const TEXT: &str = r#"{"schema":4,"tool":"0.1.0","probe":{"name":"block_sched","hash":"9f"},"original":"51","target":"sm_90","woven_bytes":4711,"kernels":[{"name":"fill","params":[{"offset":0,"size":8},{"offset":8,"size":4}],"context":{"size":24,"slots":[{"offset":0,"size":8,"fill":"zero"},{"offset":8,"size":8,"fill":"base","map":0},{"offset":16,"size":8,"fill":"capacity","map":0}]},"maps":[{"name":"block_sched","unit":"warp","columnar":false,"stride":16,"fields":[{"name":"end","type":"u64","offset":0,"size":8},{"name":"cu","type":"u32","offset":12,"size":4}],"presence":{"bit":{"field":1,"bit":31}},"columns":[{"name":"cu","type":"u32","source":{"field":1}}],"stream":null,"slots":null}],"tables":[{"name":"bytes","func":"sum","type":"u64","unit":"sm","persistent":true,"stride":16,"keys":[{"kind":"site","name":"line"},{"kind":"site","name":"op"}],"cells":[["a.cu:12","ld.global.f32"],["a.cu:13","st.global.f32"]]},{"name":"","func":"count","type":"u64","unit":"block","persistent":false,"stride":8,"keys":[{"kind":"unit","name":"block"}],"cells":[[]]}],"pins":[{"symbol":"total","index":0}],"constants":[{"symbol":"weights","size":256}],"sites":[{"id":1,"kind":"kernel:exit","opcode":"ret","line":41,"column":2,"file":null,"source_line":null}],"assumes":["flat_grid"],"limits":{"launch_cycles":4294967296},"before":null,"after":{"registers":10,"spill_stores":0,"spill_loads":0,"shared":0,"stack":0}}],"refused":[]}"#;
+const TEXT: &str = r#"{"schema":4,"tool":"0.1.0","probe":{"name":"block_sched","hash":"9f"},"original":"51","target":"sm_90","woven_bytes":4711,"kernels":[{"name":"fill","params":[{"offset":0,"size":8},{"offset":8,"size":4}],"context":{"size":24,"slots":[{"offset":0,"size":8,"fill":"zero"},{"offset":8,"size":8,"fill":"base","map":0},{"offset":16,"size":8,"fill":"capacity","map":0}]},"maps":[{"name":"block_sched","unit":"warp","columnar":false,"stride":16,"fields":[{"name":"end","type":"u64","offset":0,"size":8},{"name":"cu","type":"u32","offset":12,"size":4}],"presence":{"bit":{"field":1,"bit":31}},"columns":[{"name":"cu","type":"u32","source":{"field":1}}],"stream":null,"slots":null}],"tables":[{"name":"bytes","func":"sum","type":"u64","unit":"sm","persistent":true,"stride":16,"keys":[{"kind":"site","name":"line"},{"kind":"site","name":"op"}],"cells":[["a.cu:12","ld.global.f32"],["a.cu:13","st.global.f32"]]},{"name":"","func":"count","type":"u64","unit":"block","persistent":false,"stride":8,"keys":[{"kind":"unit","name":"block"}],"cells":[[]]}],"pins":[{"symbol":"total","index":0}],"constants":[{"symbol":"weights","size":256}],"sites":[{"id":1,"kind":"kernel:exit","opcode":"ret","line":41,"column":2,"file":null,"source_line":null}],"uncovered":[{"function":"fill","kind":"pointer","names":["f"],"calls":2,"line":17,"column":2}],"assumes":["flat_grid"],"limits":{"launch_cycles":4294967296},"before":null,"after":{"registers":10,"spill_stores":0,"spill_loads":0,"shared":0,"stack":0}}],"refused":[]}"#;
 
 #[test]
 fn the_text_is_the_documented_one() {

@@ -5,14 +5,14 @@
 //!
 //! * its own symbol is an operand, as for launches from the device: a caller that we do not see would not pass the
 //!   context (docs/injection.md);
-//! * a `kernel:exit` probe, and a function it calls is not in the module, or it calls through a pointer, so that lanes
-//!   could leave past the probe;
-//! * a probe of instructions or functions, and a function it calls is not in the module, or is called through a pointer:
-//!   some sites would be left out without a word.
+//! * a `kernel:exit` probe, and lanes could leave past it (`leaves.rs`).
+//!
+//! What is called and cannot be probed is told (`uncovered.rs`).
 
 use crate::Refused;
 use crate::bodies::{Body, Site};
 use crate::instructions::Wanted;
+use crate::leaves;
 use crate::pins::Pins;
 use crate::sites::{Blocks, Found, Point};
 use nt_diag::{Diagnostic, Span};
@@ -236,14 +236,6 @@ impl<'s> Names<'s> {
     }
 }
 
-/// Is it one of the functions that every driver brings along (CUDA C++ programming guide: printf, malloc, assert,
-/// launches from the device)? None of them ends the lane.
-fn is_of_the_system(name: &str) -> bool {
-    matches!(name, "vprintf" | "malloc" | "free" | "__assertfail")
-        || name.starts_with("cuda")
-        || name.starts_with("cnp")
-}
-
 /// Would the probes' promises hold in this kernel?
 pub(crate) fn kernel(
     module: &Module<'_>,
@@ -275,98 +267,18 @@ pub(crate) fn kernel(
         ));
     }
     if points.iter().any(|point| point.exit) {
-        leaves_in_sight(module, info, names, function, "`kernel:exit`")?;
+        leaves::in_sight(module, info, names, function, "`kernel:exit`")?;
     }
     Ok(())
 }
 
-/// Are all instructions that the probes mean in the kernel itself? A function that it calls is not woven yet, and to
-/// leave out some would be to count wrongly.
-pub(crate) fn instructions(
-    module: &Module<'_>,
-    info: &ModuleInfo<'_>,
-    names: &Names<'_>,
-    program: &Program,
-    points: &[Point<'_>],
-    kernel: usize,
-) -> Result<(), Refused> {
-    let Some(entry) = module.functions.get(kernel) else { return Ok(()) };
+/// Might these probes have sites in functions that the kernel calls?
+pub(crate) fn asks_in_callees(program: &Program, points: &[Point<'_>]) -> bool {
     let is_of_kernel = |point: &Point<'_>| {
         let exits = point.wanted.iter().all(|wanted| *wanted == Wanted::Exit);
         exits && point.blocks.is_none() && point.marks.is_empty()
     };
-    if points.iter().all(is_of_kernel) && !asks_for_functions(program) {
-        return Ok(());
-    }
-    let refusal = |slug: &'static str, at: Span, label: String| {
-        let name = module.at(entry.name);
-        Diagnostic::error(slug, at, format!("instructions cannot be probed in `{name}`")).label(label).note(
-            "what is put into functions that kernels call is not supported yet, and part of a count is none",
-        )
-    };
-    for function in names.reached(info, kernel) {
-        let (Some(known), Some(callee)) = (info.functions.get(function), module.functions.get(function))
-        else {
-            continue;
-        };
-        let name = known.name;
-        if let Some(&call) = known.indirect_calls.first() {
-            let at = module.statements.get(call as usize).map_or(entry.name, |statement| statement.span);
-            return Err(Box::new(refusal("indirect-call", at, format!("`{name}` calls through a pointer"))));
-        }
-        let is_defined =
-            names.all(name).iter().any(|&f| module.functions.get(f).is_some_and(|f| f.body.is_some()));
-        if !is_defined && !names.aliases.contains_key(name) && !is_of_the_system(name) {
-            let why = format!("it reaches `{name}`, which is not in this module");
-            return Err(Box::new(
-                refusal("unknown-callee", entry.name, why).note_at(callee.name, "declared here"),
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Does every lane leave by an instruction that is seen? `what` of a probe wants to know.
-pub(crate) fn leaves_in_sight(
-    module: &Module<'_>,
-    info: &ModuleInfo<'_>,
-    names: &Names<'_>,
-    kernel: usize,
-    what: &str,
-) -> Result<(), Refused> {
-    let Some(entry) = module.functions.get(kernel) else { return Ok(()) };
-    let refusal = |slug: &'static str, at: Span, label: String| {
-        let name = module.at(entry.name);
-        Diagnostic::error(slug, at, format!("{what} cannot be probed in `{name}`"))
-            .label(label)
-            .help("probe `kernel:entry` alone, or choose other kernels with `-k`")
-    };
-    for function in names.reached(info, kernel) {
-        let (Some(known), Some(callee)) = (info.functions.get(function), module.functions.get(function))
-        else {
-            continue;
-        };
-        let name = known.name;
-        if let Some(&call) = known.indirect_calls.first() {
-            let at = module.statements.get(call as usize).map_or(entry.name, |statement| statement.span);
-            let why = refusal("indirect-call", at, format!("`{name}` calls through a pointer"))
-                .note("what is called there may hold `exit`, past which no probe would see the lane leave");
-            return Err(Box::new(why));
-        }
-        let is_defined =
-            names.all(name).iter().any(|&f| module.functions.get(f).is_some_and(|f| f.body.is_some()));
-        if !is_defined && !names.aliases.contains_key(name) && !is_of_the_system(name) {
-            let why = refusal(
-                "unknown-callee",
-                entry.name,
-                format!("it reaches `{name}`, which is not in this module"),
-            )
-            .note("it may hold `exit`, past which no probe would see the lane leave")
-            .note_at(callee.name, "declared here");
-            return Err(Box::new(why));
-        }
-    }
-    Ok(())
+    !points.iter().all(is_of_kernel) || asks_for_functions(program)
 }
 
 /// Is the text before each site, and before each use of a pinned variable, understood well enough to put something

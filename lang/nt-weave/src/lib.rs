@@ -25,6 +25,7 @@ mod codes;
 mod context;
 mod emit;
 mod instructions;
+mod leaves;
 mod lines;
 mod marks;
 mod operands;
@@ -37,6 +38,7 @@ mod slots;
 mod sought;
 mod streams;
 mod tables;
+mod uncovered;
 
 use nt_diag::Diagnostic;
 use nt_ir::Prepared;
@@ -57,6 +59,7 @@ pub use prune::prune;
 pub use sites::{Guard, Kind, Site, list_sites, list_sites_of};
 pub use sought::{Sought, is_end_of_path};
 pub use tables::UsedTable;
+pub use uncovered::{Callee, Uncovered};
 
 /// Why a kernel cannot be probed.
 type Refused = Box<Diagnostic>;
@@ -70,6 +73,9 @@ pub struct Woven {
     pub kernels: Vec<WovenKernel>,
     /// The chosen kernels that could not be probed, with the reason; spans are of the input.
     pub refused: Vec<(String, Diagnostic)>,
+    /// The calls of chosen kernels that lead to what is not probed, where the probes might have had sites. A kernel may
+    /// have some of them and no site.
+    pub uncovered: Vec<Uncovered>,
     /// The `.version` that was raised, if it was.
     pub raised: Option<Raised>,
 }
@@ -108,6 +114,8 @@ pub struct WovenKernel {
     pub constants: Vec<Constant>,
     /// Where something was put in.
     pub sites: Vec<Site>,
+    /// Its calls of what is not probed, where the probes might have had sites: what they count is a lower bound.
+    pub uncovered: Vec<Uncovered>,
     /// Up to where the records are exact.
     pub limits: Vec<Limit>,
     /// What was relied on of a launch: it must not be of this kernel where one of these does not hold.
@@ -203,11 +211,14 @@ pub fn weave_with(
         if points.is_empty() && !choose::asks_for_functions(&probe.program) {
             continue;
         }
+        let calls = callees::Calls::of(module, info, &names, function);
+        let uncovered = match choose::asks_in_callees(&probe.program, &points) {
+            true => uncovered::find(module, info, &names, &calls, function, &mut places),
+            false => Vec::new(),
+        };
         let mut one = || {
-            choose::instructions(module, info, &names, &probe.program, &points, function)?;
             let mut found = sites::find(module, info, &points, function, &files, &mut places)?;
             sites::move_to(module, function, options.place, &mut found);
-            let calls = callees::Calls::of(module, info, &names, function);
             for callee in calls.callees(function) {
                 let points = choose::points_in(module, &probe.program, function, callee);
                 found.extend(sites::find(module, info, &points, callee, &files, &mut places)?);
@@ -271,11 +282,14 @@ pub fn weave_with(
             let mut sites = sites::describe(module, plan.sites.iter().map(|s| &s.found), &spans.numbers);
             sites.extend(inside);
             let kernel = plan.into_kernel(module, probe, function, sites, &spans.numbers);
-            Ok(Some(WovenKernel { constants, ..kernel }))
+            Ok(Some(WovenKernel { constants, uncovered: uncovered.clone(), ..kernel }))
         };
         let done: Result<Option<WovenKernel>, Refused> = one();
         match done {
-            Ok(kernel) => woven.kernels.extend(kernel),
+            Ok(kernel) => {
+                woven.kernels.extend(kernel);
+                woven.uncovered.extend(uncovered);
+            }
             Err(why) => woven.refused.push((choose::name(module, function), *why)),
         }
     }

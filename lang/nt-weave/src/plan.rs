@@ -547,6 +547,7 @@ impl Plan<'_> {
             tables: self.tables,
             pins: self.pins.list(),
             constants: Vec::new(),
+            uncovered: Vec::new(),
             sites,
             limits: probe.program.limits.iter().chain(&self.bounds.limits).copied().collect(),
             assumes: self.streams.assumes.union(self.relied.get()),

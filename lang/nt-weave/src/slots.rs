@@ -14,6 +14,7 @@ use crate::Refused;
 use crate::bodies::Site;
 use crate::choose::{self, Names};
 use crate::instructions::Wanted;
+use crate::leaves;
 use crate::sites::{self, Found, Places, Point, SourceFiles};
 use crate::streams::Turn;
 use nt_diag::{Diagnostic, Span};
@@ -56,7 +57,7 @@ pub(crate) fn plan<'p>(
     if list.is_empty() {
         return Ok(Slots::default());
     }
-    choose::leaves_in_sight(module, info, names, function, "an array with a capacity")?;
+    leaves::in_sight(module, info, names, function, "an array with a capacity")?;
     if let Some(at) = callees.iter().find_map(|&callee| exit_in(module, callee)) {
         let message = format!("kernel `{}` cannot be probed", choose::name(module, function));
         let what = "a lane may leave here, in a function, where what it has saved to an array with a capacity is not counted yet";

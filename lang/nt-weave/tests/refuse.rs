@@ -28,7 +28,7 @@ fn check(kernels: &str, program: &str, expected: Expect) {
 #[test]
 fn call_through_a_pointer() {
     check(
-        ".func f() { ret; }\n.entry k()\n{\n\t.reg .b64 %rd1;\n\tmov.u64 %rd1, f;\n\tp: .callprototype ()_ ();\n\tcall %rd1, (), p;\n\tret;\n}\n",
+        ".func f() { ret; }\n.entry k(.param .u64 q)\n{\n\t.reg .b64 %rd1;\n\tld.param.u64 %rd1, [q];\n\tp: .callprototype ()_ ();\n\tcall %rd1, (), p;\n\tret;\n}\n",
         "block_sched",
         expect![[r#"
             in.ptx:10:2: error: `kernel:exit` cannot be probed in `k`

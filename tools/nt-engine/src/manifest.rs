@@ -3,7 +3,7 @@
 use nt_ir::Prepared;
 use nt_ir::program::Limit;
 use nt_trace::ntm;
-use nt_weave::{Assumed, Code, Fill, Form, Linear, Site, Term, WovenKernel};
+use nt_weave::{Assumed, Callee, Code, Fill, Form, Linear, Site, Term, Uncovered, WovenKernel};
 
 /// The manifest's entry for a woven kernel; registers are not known yet.
 pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
@@ -58,11 +58,22 @@ pub fn kernel(woven: &WovenKernel, probe: &Prepared) -> ntm::Kernel {
             .map(|c| ntm::Constant { symbol: c.symbol.clone(), size: c.size })
             .collect(),
         sites: woven.sites.iter().map(site).collect(),
+        uncovered: woven.uncovered.iter().map(uncovered).collect(),
         assumes: woven.assumes.names().map(str::to_owned).collect(),
         limits,
         before: None,
         after: None,
     }
+}
+
+fn uncovered(one: &Uncovered) -> ntm::Uncovered {
+    let (kind, names) = match &one.callee {
+        Callee::Pointer(targets) => (ntm::Callee::Pointer, targets.iter().cloned().collect()),
+        Callee::Elsewhere(name) => (ntm::Callee::Elsewhere, vec![name.clone()]),
+        Callee::Driver(name) => (ntm::Callee::Driver, vec![name.clone()]),
+    };
+    let (line, column) = one.position;
+    ntm::Uncovered { function: one.function.clone(), kind, names, calls: one.calls, line, column }
 }
 
 fn code(code: &Code) -> ntm::Code {

@@ -134,12 +134,15 @@ pub(crate) fn run(
         return Err(Refusal::bug("prune", &violations(&report), files));
     }
 
-    let (woven, mut kernel) = weave(tools.probe, module, &original, entry, holds)?;
+    let (woven, mut kernel, not_covered) = weave(tools.probe, module, &original, entry, holds)?;
     let twin = without_variables(&woven, &kernel)?;
     let ours = started.elapsed();
 
     let started = Instant::now();
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = not_covered
+        .iter()
+        .map(|one| format!("`{}` is not covered wholly, its counts are lower bounds: {one}", kernel.name))
+        .collect();
     let options = parsed.options();
     if !options.left_out().is_empty() {
         let left_out = options.left_out().join("`, `");
@@ -226,7 +229,8 @@ fn violations(report: &nt_verify::Report) -> String {
     }
 }
 
-/// Puts the probe into the one kernel of a pruned module, and has the result verified. `whole` is what it was pruned
+/// Puts the probe into the one kernel of a pruned module, and has the result verified; with the calls that lead to what is
+/// not probed. `whole` is what it was pruned
 /// from, in which a refusal names its line.
 fn weave(
     probe: &Probe,
@@ -234,7 +238,7 @@ fn weave(
     original: &str,
     entry: &Function,
     holds: Conditions,
-) -> Result<(String, nt_trace::ntm::Kernel), Refusal> {
+) -> Result<(String, nt_trace::ntm::Kernel, Vec<String>), Refusal> {
     let name = whole.at(entry.name);
     let bug = |pass, what: &str, woven: &str| {
         let files = vec![
@@ -253,13 +257,24 @@ fn weave(
     // Lines of sites are the image's, of which the pruned module is a part.
     let place = Source::new("", whole.text).position(entry.span.start);
     let options = nt_weave::Options { twin: true, place: Some((place.line, place.column)), assume: holds };
-    let woven = nt_weave::weave_with(&module, &info, &probe.prepared, &[function], options);
+    let mut woven = nt_weave::weave_with(&module, &info, &probe.prepared, &[function], options);
+    let (kernels, all) = (&mut woven.kernels, &mut woven.uncovered);
+    for one in all.iter_mut().chain(kernels.iter_mut().flat_map(|kernel| &mut kernel.uncovered)) {
+        let there = Source::new("", whole.text).position(in_the_whole(whole, &module, one.span).start);
+        one.position = (there.line, there.column);
+    }
+    let not_covered: Vec<String> =
+        woven.uncovered.iter().filter(|one| one.is_of_program()).map(told).collect();
     if let Some((_, why)) = woven.refused.first() {
         let mut why = why.clone();
         why.span = in_the_whole(whole, &module, why.span);
         return Err(Refusal::input(on_a_line(whole.text, &why)));
     }
     let Some(kernel) = woven.kernels.first() else {
+        if let Some(first) = not_covered.first() {
+            let what = format!("no tracepoint of the probe is in what can be probed of it: {first}");
+            return Err(Refusal::input(what));
+        }
         let hint = unmatched::hint(&module, &info, function, &probe.prepared.program);
         let hint = hint.map_or_else(String::new, |hint| format!(": {hint}"));
         return Err(Refusal::input(format!("no tracepoint of the probe is in it (0 sites){hint}")));
@@ -269,7 +284,12 @@ fn weave(
         return Err(bug("weave", &violations(&report), &woven.text));
     }
     let kernel = manifest::kernel(kernel, &probe.prepared);
-    Ok((woven.text, kernel))
+    Ok((woven.text, kernel, not_covered))
+}
+
+/// `f` calls through a pointer (line 12)
+fn told(one: &nt_weave::Uncovered) -> String {
+    format!("`{}` {} (line {})", one.function, one.what(), one.position.0)
 }
 
 /// The woven text without the variables that no instruction names any more, since they are the original's: the driver

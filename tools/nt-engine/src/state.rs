@@ -10,8 +10,9 @@
 //! .shared .f32 tile[1024];        exists once a block, in whichever module the kernel is
 //! ```
 //!
-//! A function that is called through a pointer was compiled for the module that the pointer comes from. Where pointers
-//! come from is not followed: a kernel that calls through one is refused.
+//! A function that is called through a pointer was compiled for the module that the pointer comes from: a kernel that calls
+//! through one is refused, unless the pointer is an address of its own text that never was in memory. Nor may the twin give
+//! addresses away: others would call its functions.
 
 use crate::prepare::Refusal;
 use nt_ptx::syntax::Module;
@@ -46,10 +47,20 @@ pub(crate) fn may_be_twin(
             format!("it calls `{name}`, which is in another module that it is linked to")
         }));
     }
-    if reach.indirect.is_empty() {
-        return Ok(());
+    let reached = reach.functions.iter().map(|&index| nt_ptx::pointers(module, info, index as usize));
+    for pointers in reached {
+        if pointers.calls.iter().any(|call| !call.is_of_text) {
+            return Err(Refusal::input(
+                "it calls functions through pointers, which may be those of the original module",
+            ));
+        }
+        if let Some((function, _)) = pointers.escapes.first() {
+            return Err(Refusal::input(format!(
+                "it gives away the address of `{function}`, which others would then call in the twin's module"
+            )));
+        }
     }
-    Err(Refusal::input("it calls functions through pointers, which may be those of the original module"))
+    Ok(())
 }
 
 /// Why a variable that a kernel reaches keeps it from having a twin.

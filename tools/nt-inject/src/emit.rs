@@ -47,6 +47,10 @@ pub(crate) fn plan(module: &Module<'_>, woven: &Woven) -> String {
         for site in &kernel.sites {
             let _ = writeln!(out, "  site {}: {}", site.id, place(site));
         }
+        for one in &kernel.uncovered {
+            let (line, column) = one.position;
+            let _ = writeln!(out, "  not covered: {line}:{column}, `{}` {}", one.function, one.what());
+        }
     }
     out
 }

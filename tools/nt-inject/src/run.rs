@@ -164,12 +164,13 @@ fn near(choices: &[Choice], kernels: &[&str]) -> String {
     }
 }
 
-/// True if any of the chosen kernels is refused.
+/// True if any of the chosen kernels is refused. What is not covered of the others is told too.
 fn tell_refused(name: &str, ptx: &str, woven: &Woven, report: &Report) -> bool {
     let mut found = Found::new();
     for (_, why) in &woven.refused {
         found.push(why.clone());
     }
+    woven.uncovered.iter().for_each(|one| found.push(one.to_diagnostic()));
     report.tell(name, ptx, &found)
 }
 

@@ -106,7 +106,7 @@ fn calls_in(module: &Module<'_>, info: &ModuleInfo<'_>, names: &Names<'_>, funct
 }
 
 /// The name that a call goes to.
-fn callee<'s>(module: &Module<'s>, instruction: &Instruction) -> Option<&'s str> {
+pub(crate) fn callee<'s>(module: &Module<'s>, instruction: &Instruction) -> Option<&'s str> {
     if module.opcode(instruction).base != "call" {
         return None;
     }

@@ -3,3 +3,4 @@
 
 mod launch;
 mod shared;
+mod uncovered;
