@@ -183,15 +183,18 @@ impl Body for Settings {
 pub struct Image {
     /// How many bytes.
     pub size: u64,
+    /// What the program told the driver's assembler that bears on code, as ptxas has it: `-maxrregcount=32`.
+    pub options: String,
 }
 
 impl Body for Image {
     const KIND: Kind = Kind::Image;
     fn encode(&self, w: &mut Writer) {
         w.u64(self.size);
+        w.text(&self.options);
     }
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Ok(Image { size: r.u64()? })
+        Ok(Image { size: r.u64()?, options: r.text()? })
     }
 }
 

@@ -64,7 +64,7 @@ fn messages() {
             launch_bytes: 256 << 20,
         },
     );
-    check_message("image", 2, &message::Image { size: 70_000 });
+    check_message("image", 2, &message::Image { size: 70_000, options: "-maxrregcount=32".into() });
     let selected = vec!["_Z1a".to_owned(), "b".to_owned()];
     check_message("kernels", 2, &message::Kernels { image: 3, reason: "no PTX".into(), selected });
     check_message("need", 3, &message::Need { image: 3, arch: 90, kernel: "_Z1a".into(), holds: 5 });

@@ -24,8 +24,8 @@ pub struct Engine {
 
 #[derive(Debug, Default)]
 struct Images {
-    /// Numbers by hash: the same image loaded by eight ranks is one.
-    numbers: BTreeMap<[u8; 32], u32>,
+    /// Numbers by hash and options: the same image loaded by eight ranks is one.
+    numbers: BTreeMap<([u8; 32], String), u32>,
     list: Vec<Arc<Known>>,
 }
 
@@ -78,8 +78,15 @@ impl Engine {
 
     /// Looks into an image. The same bytes give the same number.
     pub fn inspect(&self, bytes: &[u8]) -> Inspected {
+        self.inspect_with(bytes, "")
+    }
+
+    /// [`Engine::inspect`] of an image that is loaded with options for the driver's assembler, in words of ptxas: the same
+    /// bytes with other options have another number.
+    pub fn inspect_with(&self, bytes: &[u8], jit: &str) -> Inspected {
         let hash = blake3::hash(bytes);
-        if let Some(known) = self.known(hash.as_bytes()) {
+        let key = (*hash.as_bytes(), jit.to_owned());
+        if let Some(known) = self.known(&key) {
             return known.found.clone();
         }
         // Read without holding the lock: two processes may do the same work at first, none waits for another's image.
@@ -99,9 +106,10 @@ impl Engine {
         };
         if !found.selected.is_empty() {
             image.keep(bytes);
+            image.jit = jit.to_owned();
         }
         let mut images = lock(&self.images);
-        if let Some(&number) = images.numbers.get(hash.as_bytes())
+        if let Some(&number) = images.numbers.get(&key)
             && let Some(known) = images.list.get(number as usize)
         {
             return known.found.clone();
@@ -109,14 +117,14 @@ impl Engine {
         found.image = u32::try_from(images.list.len()).unwrap_or(u32::MAX);
         let hex = hash.to_hex().to_string();
         let known = Known { hash: hex, found: found.clone(), image, prepared: Mutex::default() };
-        images.numbers.insert(*hash.as_bytes(), found.image);
+        images.numbers.insert(key, found.image);
         images.list.push(Arc::new(known));
         found
     }
 
-    fn known(&self, hash: &[u8; 32]) -> Option<Arc<Known>> {
+    fn known(&self, key: &([u8; 32], String)) -> Option<Arc<Known>> {
         let images = lock(&self.images);
-        let number = *images.numbers.get(hash)?;
+        let number = *images.numbers.get(key)?;
         images.list.get(number as usize).cloned()
     }
 
@@ -144,9 +152,9 @@ impl Engine {
         };
         let tools = Tools { probe: &self.probe, assembler: self.assembler.as_ref(), cache: &self.cache };
         let made = answer.get_or_init(|| {
-            let module = known.image.module(kernel, device)?;
+            let (module, options) = known.image.module(kernel, device)?;
             self.look(&module, kernel);
-            prepare::run(tools, &module, &known.hash, kernel, (device, holds)).map(Arc::new)
+            prepare::run(tools, (&module, &options), &known.hash, kernel, (device, holds)).map(Arc::new)
         });
         made.clone()
     }

@@ -34,6 +34,8 @@ pub(crate) struct Image {
     pub(crate) reason: String,
     /// What in it is damaged.
     pub(crate) faults: Vec<String>,
+    /// What the program told the driver's assembler when it loaded this.
+    pub(crate) jit: String,
     /// Empty until [`Image::keep`].
     bytes: Arc<[u8]>,
     texts: Vec<Text>,
@@ -116,8 +118,9 @@ impl Image {
         Arc::clone(&self.bytes)
     }
 
-    /// The module that holds `kernel` and suits the device best; parsed at the first time.
-    pub(crate) fn module(&self, kernel: &str, device: u32) -> Result<Arc<Parsed>, Refusal> {
+    /// The module that holds `kernel` and suits the device best, parsed at the first time, and what it is to be assembled
+    /// with there.
+    pub(crate) fn module(&self, kernel: &str, device: u32) -> Result<(Arc<Parsed>, Options), Refusal> {
         let container = open(&self.bytes).map_err(|error| Refusal::input(error.to_string()))?;
         // Machine code stays among them, to be named where no PTX suits.
         let holding: Vec<Entry<'_>> = container
@@ -132,7 +135,11 @@ impl Image {
             .entry;
         // Those with PTX have a text: it is what holds the kernel.
         let Some(text) = self.text(best) else { return Err(Refusal::input("no PTX holds the kernel")) };
-        text.parsed.get_or_init(|| parse(best).map(Arc::new)).clone()
+        let parsed = text.parsed.get_or_init(|| parse(best).map(Arc::new)).clone()?;
+        // A driver that has machine code for the device assembles nothing.
+        let is_assembled = !holding.iter().any(|entry| entry.kind == Kind::Elf && entry.runs_on(device));
+        let options = if is_assembled { parsed.options().with(&self.jit) } else { parsed.options().clone() };
+        Ok((parsed, options))
     }
 
     fn text(&self, entry: &Entry<'_>) -> Option<&Text> {

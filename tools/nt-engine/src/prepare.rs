@@ -102,10 +102,11 @@ pub(crate) struct Tools<'t> {
     pub(crate) cache: &'t Cache,
 }
 
-/// Prepares `kernel` of a module, whose image has the hash `image`, for a device and launches of which `holds` holds.
+/// Prepares `kernel` of a module, whose image has the hash `image`, for a device and launches of which `holds` holds;
+/// assembled with `options`.
 pub(crate) fn run(
     tools: Tools<'_>,
-    parsed: &Parsed,
+    (parsed, options): (&Parsed, &Options),
     image: &str,
     kernel: &str,
     (device, holds): (u32, Conditions),
@@ -143,7 +144,6 @@ pub(crate) fn run(
         .iter()
         .map(|one| format!("`{}` is not covered wholly, its counts are lower bounds: {one}", kernel.name))
         .collect();
-    let options = parsed.options();
     if !options.left_out().is_empty() {
         let left_out = options.left_out().join("`, `");
         notes.push(format!("an image asks for `{left_out}` when it is assembled, which was not passed on"));

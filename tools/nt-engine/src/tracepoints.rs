@@ -53,7 +53,7 @@ pub fn list(bytes: &[u8], choices: &[Choice]) -> Listing {
     // A module is listed at once, which takes as long as one kernel of it; the kernels keep the image's order.
     let mut modules: Vec<(Arc<Parsed>, Vec<usize>)> = Vec::new();
     for kernel in kernels {
-        let found = image.module(&kernel, newest).and_then(|parsed| {
+        let found = image.module(&kernel, newest).and_then(|(parsed, _)| {
             let functions = &parsed.resolved().module.functions;
             let named = |f: &nt_ptx::syntax::Function| parsed.resolved().module.at(f.name) == kernel;
             let index = functions.iter().position(|f| f.is_entry && f.body.is_some() && named(f));

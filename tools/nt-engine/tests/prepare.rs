@@ -482,3 +482,34 @@ fn large_variables_are_not_allocated_again() {
     // What is kept for readers of a refusal is whole.
     assert!(prepared.woven.contains(".b8 big[1073741824];"));
 }
+
+/// What a program tells the driver's assembler holds for the twin, where the driver would assemble the original.
+#[test]
+fn options_of_a_load_hold_for_the_twin() {
+    let Some(assembler) = assembler() else { return };
+    let engine = engine(&["=tiny", "=matmul_tiled"], Some(assembler), Cache::none());
+    let options = |bytes: &[u8], kernel: &str, jit: &str| {
+        let found = engine.inspect_with(bytes, jit);
+        let prepared = engine.prepare(found.image, kernel, 90, Conditions::NONE).unwrap();
+        let cubin = nt_object::cubin::read(&prepared.image, 0).unwrap();
+        (cubin.options.unwrap_or_default(), prepared.notes.clone())
+    };
+    let ptx = read("nvcc/kernels.sm_90.ptx");
+    let of_ptx = |jit: &str| options(ptx.as_bytes(), "matmul_tiled", jit);
+    assert_eq!(of_ptx("").0, "");
+    let limited = of_ptx("-maxrregcount=40 -O1").0;
+    assert!(limited.contains("-maxrregcount 40") && limited.contains("-O 1"), "{limited}");
+    assert_eq!(of_ptx("").0, "");
+    let (_, notes) = of_ptx("CU_JIT_THREADS_PER_BLOCK=512");
+    assert!(notes.iter().any(|note| note.contains("`CU_JIT_THREADS_PER_BLOCK=512`")), "{notes:?}");
+    // A fatbin with PTX for sm_90a, and machine code for sm_80 alone: the driver assembles it for 9.0.
+    let fatbin = std::fs::read(testdata().join("../fatbin/tiny.zstd.fatbin")).unwrap();
+    assert!(options(&fatbin, "tiny", "-maxrregcount=24").0.contains("-maxrregcount 24"));
+    // A cubin is not assembled any more.
+    let cubin = std::fs::read(testdata().join("../cubin/vector_add.sm_90a.cubin")).unwrap();
+    let engine = self::engine(&[], Assembler::find(None).unwrap(), Cache::none());
+    let found = engine.inspect_with(&cubin, "-maxrregcount=24");
+    let prepared = engine.prepare(found.image, "vector_add", 90, Conditions::NONE).unwrap();
+    let told = nt_object::cubin::read(&prepared.image, 0).unwrap().options.unwrap_or_default();
+    assert!(!told.contains("maxrregcount"), "{told}");
+}

@@ -89,7 +89,7 @@ functions! {
         cuMemsetD32Async(u64, c_uint, usize, Opaque);
         cuModuleGetFunction(*mut Opaque, Opaque, *const c_char);
         cuModuleGetGlobal_v2(*mut u64, *mut usize, Opaque, *const c_char);
-        cuModuleLoadData(*mut Opaque, *const c_void);
+        cuModuleLoadDataEx(*mut Opaque, *const c_void, c_uint, *const c_void, *const c_void);
         cuModuleUnload(Opaque);
         cuStreamCreate(*mut Opaque, c_uint);
         cuStreamDestroy_v2(Opaque);

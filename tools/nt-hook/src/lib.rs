@@ -46,6 +46,7 @@ mod handles;
 mod harvest;
 mod home;
 mod image;
+mod jit;
 mod kernel;
 mod launch;
 mod layout;

@@ -17,7 +17,7 @@ use crate::kernel::{self, HandleKind, Kernel};
 use crate::process::lock;
 use crate::quiet::{guard, planned_panic};
 use crate::symbols::Symbols;
-use crate::{Code, Opaque, driver, home, image, notes, process, table};
+use crate::{Code, Opaque, driver, home, image, jit, notes, process, table};
 
 /// A module or library that is loaded.
 struct Module {
@@ -54,6 +54,15 @@ pub(crate) fn symbols(of: Opaque) -> Option<&'static Symbols> {
 
 /// After a good load: shows the image to the parent and remembers the module.
 fn keep(out: *mut Opaque, bytes: impl FnOnce() -> Option<Vec<u8>>) {
+    keep_with(out, bytes, jit::Options::default);
+}
+
+/// [`keep`] of a load with options.
+fn keep_with(
+    out: *mut Opaque,
+    bytes: impl FnOnce() -> Option<Vec<u8>>,
+    options: impl FnOnce() -> jit::Options,
+) {
     guard(|| {
         planned_panic("load");
         // SAFETY: the driver has just written it.
@@ -66,19 +75,20 @@ fn keep(out: *mut Opaque, bytes: impl FnOnce() -> Option<Vec<u8>>) {
             }
             Some(_) if !process::active() => unseen("the hook is passive".into()),
             Some(bytes) => {
+                let options = options();
                 let mut parent = lock(&process.parent);
-                match parent.as_mut().map(|parent| parent.show(&bytes)) {
-                    Some(Ok(kernels)) => Module {
-                        image: kernels.image,
-                        selected: kernels.selected,
-                        reason: if kernels.reason.is_empty() {
-                            "not selected".into()
-                        } else {
-                            kernels.reason
-                        },
-                        handles: Mutex::default(),
-                        symbols: Symbols::default(),
-                    },
+                match parent.as_mut().map(|parent| parent.show(&bytes, &options.words)) {
+                    Some(Ok(kernels)) => {
+                        jit::remember(kernels.image, options.list);
+                        let is_fine = kernels.reason.is_empty();
+                        Module {
+                            image: kernels.image,
+                            selected: kernels.selected,
+                            reason: if is_fine { "not selected".into() } else { kernels.reason },
+                            handles: Mutex::default(),
+                            symbols: Symbols::default(),
+                        }
+                    }
                     Some(Err(error)) => {
                         // Answers can no longer be told from each other, or none will come.
                         *parent = None;
@@ -308,19 +318,27 @@ pub(crate) use hook;
 
 type Options = *mut c_void;
 
+/// The options of a load, as the program passed them.
+fn jit(options: Options, values: Options, n: c_uint) -> impl FnOnce() -> jit::Options {
+    // SAFETY: the driver has read as many in the call that we are in.
+    move || unsafe { jit::read(options, values, n) }
+}
+
 hook!(cuModuleLoad(out: *mut Opaque, path: *const c_char) then keep(out, in_file(path)));
 hook!(cuModuleLoadData(out: *mut Opaque, image: *const c_void) then keep(out, in_memory(image)));
 hook!(cuModuleLoadDataEx(out: *mut Opaque, image: *const c_void, n: c_uint, options: Options, values: Options)
-    then keep(out, in_memory(image)));
+    then keep_with(out, in_memory(image), jit(options, values, n)));
 hook!(cuModuleLoadFatBinary(out: *mut Opaque, image: *const c_void) then keep(out, in_memory(image)));
 hook!(cuModuleGetFunction(out: *mut Opaque, module: Opaque, name: *const c_char)
     then give_out(out, module, name, HandleKind::Function));
 hook!(cuModuleUnload(module: Opaque), real => unload(module, real));
 
 hook!(cuLibraryLoadData(out: *mut Opaque, image: *const c_void, jit: Options, jit_values: Options, jit_n: c_uint,
-    options: Options, values: Options, n: c_uint) then keep(out, in_memory(image)));
+    options: Options, values: Options, n: c_uint)
+    then keep_with(out, in_memory(image), self::jit(jit, jit_values, jit_n)));
 hook!(cuLibraryLoadFromFile(out: *mut Opaque, path: *const c_char, jit: Options, jit_values: Options, jit_n: c_uint,
-    options: Options, values: Options, n: c_uint) then keep(out, in_file(path)));
+    options: Options, values: Options, n: c_uint)
+    then keep_with(out, in_file(path), self::jit(jit, jit_values, jit_n)));
 hook!(cuLibraryGetKernel(out: *mut Opaque, library: Opaque, name: *const c_char)
     then give_out(out, library, name, HandleKind::Kernel));
 hook!(cuLibraryUnload(library: Opaque), real => unload(library, real));

@@ -69,10 +69,11 @@ pub(crate) fn start_ticks() -> u64 {
 }
 
 impl Connection {
-    /// Shows an image and hears what is selected in it.
-    pub(crate) fn show(&mut self, image: &[u8]) -> io::Result<Kernels> {
+    /// Shows an image, loaded with these options, and hears what is selected in it.
+    pub(crate) fn show(&mut self, image: &[u8], options: &str) -> io::Result<Kernels> {
         let file = memory_file(image)?;
-        let (kernels, _) = self.ask(&Image { size: image.len() as u64 }, Some(&file))?;
+        let shown = Image { size: image.len() as u64, options: options.to_owned() };
+        let (kernels, _) = self.ask(&shown, Some(&file))?;
         Ok(kernels)
     }
 

@@ -5,7 +5,7 @@
 //! each further context (and, for a twin that is tied to a module's variables, of each further module) makes the twin
 //! at home there; the first of each further kind of shape asks for a twin of its own.
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CString, c_int, c_uint};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -22,7 +22,7 @@ use crate::process::{self, Process, lock};
 use crate::quiet::{guard, planned_panic};
 use crate::resident::Known;
 use crate::twin::{Code, Twin};
-use crate::{Opaque, arguments, notes};
+use crate::{Opaque, arguments, jit, notes};
 
 static PREPARING: Mutex<()> = Mutex::new(());
 
@@ -289,9 +289,12 @@ fn load_library(kernel: &Kernel, image: &[u8], driver: &Driver) -> Result<Option
     };
     let (mut library, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
     let (none, name) = (std::ptr::null(), c_name(kernel)?);
-    // SAFETY: a whole module, with a NUL behind it; each call writes one handle.
+    // As the original's were, for the driver to assemble a twin that is PTX; machine code has been made with them.
+    let (jit, values): (Vec<c_int>, Vec<usize>) = jit::of_image(kernel.image).into_iter().unzip();
+    let (n, jit, values) = (jit.len() as c_uint, jit.as_ptr().cast(), values.as_ptr().cast());
+    // SAFETY: a whole module, with a NUL behind it, and as many options as values; each call writes one handle.
     unsafe {
-        match load(&raw mut library, image.as_ptr().cast(), none, none, 0, none, none, 0) {
+        match load(&raw mut library, image.as_ptr().cast(), jit, values, n, none, none, 0) {
             NOT_SUPPORTED => return Ok(None),
             code => refuse(code)?,
         }
@@ -305,9 +308,11 @@ fn load_library(kernel: &Kernel, image: &[u8], driver: &Driver) -> Result<Option
 fn load_module(kernel: &Kernel, image: &[u8], driver: &Driver) -> Result<Loaded, String> {
     let name = c_name(kernel)?;
     let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let (jit, values): (Vec<c_int>, Vec<usize>) = jit::of_image(kernel.image).into_iter().unzip();
+    let (n, jit, values) = (jit.len() as c_uint, jit.as_ptr().cast(), values.as_ptr().cast());
     // SAFETY: as in `load_library`.
     unsafe {
-        refuse((driver.cuModuleLoadData)(&raw mut module, image.as_ptr().cast()))?;
+        refuse((driver.cuModuleLoadDataEx)(&raw mut module, image.as_ptr().cast(), n, jit, values))?;
         refuse((driver.cuModuleGetFunction)(&raw mut function, module, name.as_ptr()))?;
     }
     let owner = Some(Owner::Module(module as usize));

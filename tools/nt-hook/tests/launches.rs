@@ -211,6 +211,27 @@ fn other_handles_of_the_same_kernels() {
     assert_eq!(counts, [(1, 1, 1), (1, 0, 0), (1, 1, 1), (0, 0, 0)]);
 }
 
+/// What the program tells the driver's assembler, the parent's is told, and the driver again where it gets PTX. The same
+/// image with other options is another one.
+#[test]
+fn options_of_the_assembler_are_passed_on() {
+    let own = |line: &str| line.starts_with("0=32 7=1 5=");
+    for (life, fault, others) in
+        [("options-library", "", &["14=1", "14=1"][..]), ("options", "no-libraries", &[][..])]
+    {
+        let run = run(life, 0, fault, Fate::default());
+        let all = 1 + others.len() as u64 / 2 + 1;
+        assert_eq!(run.trace().count("chosen"), (all, all, all), "{life}");
+        let words = ["", "-maxrregcount=32 -O1", "-dlcm=cg"];
+        assert_eq!(run.parent.as_ref().unwrap().options, words[..all as usize], "{life}");
+        let logged: Vec<String> =
+            run.log.iter().filter(|line| line[0] == "jit").map(|line| line[2..].join(" ")).collect();
+        assert!(own(&logged[0]), "{logged:?}");
+        assert_eq!(logged[1], "0=32 7=1");
+        assert_eq!(logged[2..], *others, "{life}");
+    }
+}
+
 /// Blocks that are all resident may wait for each other; a probe's registers must not change that.
 #[test]
 fn grids_that_would_no_longer_be_resident() {

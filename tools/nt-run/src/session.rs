@@ -40,8 +40,8 @@ impl<'s> Session<'s> {
             match message.head.kind {
                 Kind::Hello => self.hello(&message.read()?, serial)?,
                 Kind::Image => {
-                    let size = message.read::<Image>()?.size;
-                    self.image(message, size, serial)?;
+                    let shown = message.read::<Image>()?;
+                    self.image(message, &shown, serial)?;
                 }
                 Kind::Need => self.need(&message.read()?, serial)?,
                 Kind::Bye => self.bye(message.read()?),
@@ -74,9 +74,10 @@ impl<'s> Session<'s> {
         self.answer(&Settings { protocol: PROTOCOL, ..self.shared.settings.clone() }, serial)
     }
 
-    fn image(&mut self, message: Message, size: u64, serial: u32) -> std::io::Result<()> {
+    fn image(&mut self, message: Message, shown: &Image, serial: u32) -> std::io::Result<()> {
+        let (size, options) = (shown.size, shown.options.as_str());
         let bytes = message.image(size)?;
-        let found = match guard(|| self.shared.engine.inspect(&bytes)) {
+        let found = match guard(|| self.shared.engine.inspect_with(&bytes, options)) {
             Ok(found) => found,
             Err(panic) => {
                 let reason = save::panic(self.shared, &panic, &[("image", &bytes)]);
@@ -84,8 +85,9 @@ impl<'s> Session<'s> {
             }
         };
         self.shared.log.line(format_args!(
-            "{} image of {size} bytes: {} kernels, {} selected{}{}",
+            "{} image of {size} bytes{}{options}: {} kernels, {} selected{}{}",
             self.pid,
+            if options.is_empty() { "" } else { ", loaded with " },
             found.kernels.len(),
             found.selected.len(),
             if found.reason.is_empty() { "" } else { "; " },

@@ -134,7 +134,7 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let bytes = vec![0x5a; 100_000];
         let file = memory_file("image", &bytes).unwrap();
-        send(&theirs, &Image { size: 100_000 }.message(7), Some(&file)).unwrap();
+        send(&theirs, &Image { size: 100_000, options: String::new() }.message(7), Some(&file)).unwrap();
         send(&theirs, &Need { image: 1, arch: 90, kernel: "k".into(), holds: 0 }.message(8), None).unwrap();
         drop(theirs);
         let image = receive(&ours).unwrap().unwrap();
@@ -175,7 +175,7 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let file = memory_file("image", b"short").unwrap();
         for descriptor in [None, Some(&file)] {
-            send(&theirs, &Image { size: 1000 }.message(1), descriptor).unwrap();
+            send(&theirs, &Image { size: 1000, options: String::new() }.message(1), descriptor).unwrap();
             assert!(receive(&ours).unwrap().unwrap().image(1000).is_err());
         }
     }

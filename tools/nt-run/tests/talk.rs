@@ -80,7 +80,7 @@ impl Hook {
         let mut file =
             File::from(rustix::fs::memfd_create("image", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
         file.write_all(bytes).unwrap();
-        self.send(&Image { size: bytes.len() as u64 }, Some(&file));
+        self.send(&Image { size: bytes.len() as u64, options: String::new() }, Some(&file));
         self.receive().0
     }
 
@@ -184,7 +184,7 @@ fn the_hooks_part() {
             // Each of these ends its own talk and nobody else's.
             let mut descriptor = Hook::connect();
             descriptor.hello();
-            descriptor.send(&Image { size: 1 << 40 }, None);
+            descriptor.send(&Image { size: 1 << 40, options: String::new() }, None);
             assert_eq!(descriptor.0.read(&mut [0]).unwrap_or(0), 0);
             let mut text = Hook::connect();
             text.0.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();

@@ -3,6 +3,7 @@
 //! ```text
 //! launch PID vector_add grid=4,1,1 block=256,1,1 shared=0 stream=0x0 captured=0 params=00f0…,1000…
 //! load PID 2 kernels
+//! jit PID OPTION=VALUE…    (a load with options for the assembler, by their numbers in cuda.h)
 //! dirty PID ADDRESS        (scribble: a segment that was not zero)
 //! global PID NAME ADDRESS  (a variable was asked for)
 //! sees PID KERNEL NAME=HEX (look: what a constant of its module held when a kernel ran)

@@ -253,6 +253,22 @@ fn set_attribute(function: &Function, attribute: c_int, value: c_int) -> Result<
 
 type Options = *mut c_void;
 
+/// Logs what a load tells the assembler, which there is none of here.
+fn log_options(options: Options, values: Options, n: c_uint) {
+    if n == 0 || options.is_null() || values.is_null() {
+        return;
+    }
+    log::line(|| {
+        let one = |i: usize| {
+            // SAFETY: the caller's arrays have `n` elements, as cuda.h asks.
+            let (option, value) =
+                unsafe { (*options.cast::<c_int>().add(i), *values.cast::<usize>().add(i)) };
+            format!(" {option}={value}")
+        };
+        format!("jit {}{}", std::process::id(), (0..n as usize).map(one).collect::<String>())
+    });
+}
+
 calls! {
     fn cuModuleLoad(out: *mut Opaque, path: *const c_char) {
         need_current()?;
@@ -262,8 +278,9 @@ calls! {
         need_current()?;
         load(&MODULES, out, image)
     }
-    fn cuModuleLoadDataEx(out: *mut Opaque, image: *const c_void, _n: c_uint, _options: Options, _values: Options) {
+    fn cuModuleLoadDataEx(out: *mut Opaque, image: *const c_void, n: c_uint, options: Options, values: Options) {
         need_current()?;
+        log_options(options, values, n);
         load(&MODULES, out, image)
     }
     fn cuModuleLoadFatBinary(out: *mut Opaque, image: *const c_void) {
@@ -294,14 +311,16 @@ calls! {
         Ok(())
     }
 
-    fn cuLibraryLoadData(out: *mut Opaque, image: *const c_void, _jit: Options, _jit_values: Options, _jit_n: c_uint,
+    fn cuLibraryLoadData(out: *mut Opaque, image: *const c_void, jit: Options, jit_values: Options, jit_n: c_uint,
         _options: Options, _values: Options, _n: c_uint) {
         libraries()?;
+        log_options(jit, jit_values, jit_n);
         load(&LIBRARIES, out, image)
     }
-    fn cuLibraryLoadFromFile(out: *mut Opaque, path: *const c_char, _jit: Options, _jit_values: Options,
-        _jit_n: c_uint, _options: Options, _values: Options, _n: c_uint) {
+    fn cuLibraryLoadFromFile(out: *mut Opaque, path: *const c_char, jit: Options, jit_values: Options,
+        jit_n: c_uint, _options: Options, _values: Options, _n: c_uint) {
         libraries()?;
+        log_options(jit, jit_values, jit_n);
         load_file(&LIBRARIES, out, path)
     }
     fn cuLibraryUnload(library: Opaque) {

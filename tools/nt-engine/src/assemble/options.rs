@@ -113,6 +113,18 @@ impl Options {
         options
     }
 
+    /// These, and those in `text`, which take the place of ours of the same name.
+    #[must_use]
+    pub fn with(&self, text: &str) -> Options {
+        let Options { words, left_out } = Options::parse(text);
+        let name = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
+        let mut both = self.clone();
+        both.words.retain(|word| words.iter().all(|other| name(other) != name(word)));
+        both.words.extend(words);
+        both.left_out.extend(left_out);
+        both
+    }
+
     /// The words for the command line, in their order.
     pub fn words(&self) -> &[String] {
         &self.words
@@ -156,6 +168,14 @@ mod tests {
     fn as_cubins_have_them() {
         check("-maxrregcount 64 -O 0 -fmad false", "-maxrregcount=64 -O=0 -fmad=false", "");
         check("-v --gpu-name sm_90 -m 64 -lineinfo -regUsageLevel 5", "-regUsageLevel=5", "");
+    }
+
+    #[test]
+    fn later_options_take_the_place_of_earlier_ones() {
+        let options =
+            Options::parse("-maxrregcount=32 --fmad false -x").with("-maxrregcount=64 -O1 CU_JIT=1");
+        assert_eq!(options.words(), ["-fmad=false", "-maxrregcount=64", "-O=1"]);
+        assert_eq!(options.left_out(), ["-x", "CU_JIT=1"]);
     }
 
     #[test]

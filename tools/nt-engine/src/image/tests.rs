@@ -55,7 +55,7 @@ fn kept(bytes: &[u8]) -> Image {
 
 /// The target of the text that is taken for a kernel on a device, or why there is none.
 fn taken(image: &Image, kernel: &str, device: u32) -> Result<String, String> {
-    let parsed = image.module(kernel, device).map_err(|refusal| refusal.reason)?;
+    let (parsed, _) = image.module(kernel, device).map_err(|refusal| refusal.reason)?;
     Ok(parsed.resolved().module.arch().unwrap().to_owned())
 }
 
@@ -117,7 +117,7 @@ fn how_an_image_is_packed_does_not_matter() {
             taken(&image, "tiny", 75).unwrap_err(),
             "no PTX for sm_75: PTX for sm_80, sm_90a, cubin for sm_80 only"
         );
-        texts.push(image.module("tiny", 90).unwrap().text().to_owned());
+        texts.push(image.module("tiny", 90).unwrap().0.text().to_owned());
     }
     assert!(texts.iter().all(|text| *text == texts[0]));
 }
@@ -126,7 +126,7 @@ fn how_an_image_is_packed_does_not_matter() {
 fn a_text_is_parsed_once() {
     let image = kept(&read("fatbin/tiny.zstd.fatbin"));
     let [first, again, other] = [("tiny", 90), ("_Z6tinierv", 90), ("tiny", 80)]
-        .map(|(kernel, device)| image.module(kernel, device).unwrap());
+        .map(|(kernel, device)| image.module(kernel, device).unwrap().0);
     assert!(Arc::ptr_eq(&first, &again) && !Arc::ptr_eq(&first, &other));
 }
 
@@ -183,7 +183,7 @@ fn listed_kernels_are_those_of_the_parser() {
     for name in ["ptx/nvcc/kernels.sm_90.ptx", "ptx/nvcc/features.sm_90.ptx"] {
         let bytes = read(name);
         let image = kept(&bytes);
-        let parsed = image.module(&image.kernels[0], 90).unwrap();
+        let (parsed, _) = image.module(&image.kernels[0], 90).unwrap();
         let module = &parsed.resolved().module;
         let names: Vec<&str> = module.kernels().map(|kernel| module.at(kernel.name)).collect();
         assert_eq!(image.kernels, names);

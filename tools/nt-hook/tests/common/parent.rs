@@ -65,6 +65,8 @@ impl Default for Fate {
 pub struct Seen {
     pub hellos: Vec<Hello>,
     pub images: Vec<Vec<u8>>,
+    /// What each was loaded with.
+    pub options: Vec<String>,
     pub needs: Vec<Need>,
     pub byes: Vec<Bye>,
 }
@@ -184,11 +186,13 @@ fn talk(mut socket: UnixStream, seen: &Mutex<Seen>, fate: &Fate) -> std::io::Res
                 file.read_to_end(&mut bytes)?;
                 assert_eq!(bytes.len() as u64, image.size);
                 let mut seen = seen.lock().unwrap();
-                // The same bytes are the same image.
-                let number =
-                    seen.images.iter().position(|known| *known == bytes).unwrap_or(seen.images.len());
+                // The same bytes with the same options are the same image.
+                let mut known = seen.images.iter().zip(&seen.options);
+                let number = known.position(|known| known == (&bytes, &image.options));
+                let number = number.unwrap_or(seen.images.len());
                 if number == seen.images.len() {
                     seen.images.push(bytes);
+                    seen.options.push(image.options);
                 }
                 drop(seen);
                 let selected = fate.selected.iter().map(|&name| name.to_owned()).collect();

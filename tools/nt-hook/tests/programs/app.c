@@ -38,6 +38,7 @@ typedef struct {
     X(cuDevicePrimaryCtxRetain, (Handle *, int))               \
     X(cuCtxSetCurrent, (Handle))                               \
     X(cuModuleLoadData, (Handle *, const void *))              \
+    X(cuModuleLoadDataEx, (Handle *, const void *, U, int *, void **)) \
     X(cuModuleGetFunction, (Handle *, Handle, const char *))   \
     X(cuModuleUnload, (Handle))                                \
     X(cuLibraryLoadData, (Handle *, const void *, void *, void *, U, void *, void *, U)) \
@@ -313,6 +314,23 @@ int main(int argc, char **argv) {
         CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
         CALL(cuKernelGetFunction, &function, kernel);
         CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+    } else if (!strcmp(life, "options") || !strcmp(life, "options-library")) {
+        // For the assembler: 32 registers, level 1, and a log and its size, which are the original's alone; then others.
+        Handle loaded, function;
+        static char log[64];
+        U n = 1;
+        void *params[] = {&out, &n};
+        int options[] = {0, 7, 5, 6}, cached[] = {14};
+        void *values[] = {(void *)32, (void *)1, log, (void *)sizeof log}, *mode[] = {(void *)1};
+        CALL(cuModuleLoadDataEx, &loaded, PTX, 4, options, values);
+        CALL(cuModuleGetFunction, &function, loaded, "chosen");
+        CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+        if (!strcmp(life, "options-library")) {
+            CALL(cuLibraryLoadData, &loaded, PTX, cached, mode, 1, 0, 0, 0);
+            CALL(cuLibraryGetKernel, &function, loaded, "chosen");
+            CALL(cuLaunchKernel, function, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+        }
+        CALL(cuLaunchKernel, chosen, 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
     } else if (!strcmp(life, "enumerate")) {
         Handle module, all[3];
         U n = 1;
