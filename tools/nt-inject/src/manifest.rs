@@ -36,6 +36,7 @@ pub(crate) fn of(
     report: &Report,
 ) -> anyhow::Result<Manifest> {
     let (before, after) = measured(args, module, woven, ptx, report)?;
+    tell_spills(&before, &after, report);
     let kernels = woven.kernels.iter().map(|kernel| {
         let mut entry = nt_engine::manifest::kernel(kernel, &probe.prepared);
         (entry.before, entry.after) = (resources(&before, &kernel.name), resources(&after, &kernel.name));
@@ -84,6 +85,29 @@ fn measured(
             let detail = format!("ptxas takes the text without the probe and not with it: {why}");
             Err(Bug { pass: "weave", detail, reproducer: None }.into())
         }
+    }
+}
+
+/// Names the kernels that have too few registers for the probe, and what there is to do about it: each spilled byte is a
+/// round trip to memory where the kernel had none.
+fn tell_spills(before: &Usages, after: &Usages, report: &Report) {
+    let bytes = |usage: &Usage| usage.spill_stores.unwrap_or(0) + usage.spill_loads.unwrap_or(0);
+    let mut is_any = false;
+    for (kernel, is) in after {
+        let was = before.get(kernel).copied().unwrap_or_default();
+        let (more, registers) = (bytes(is).saturating_sub(bytes(&was)), is.registers.unwrap_or(0));
+        if more != 0 {
+            report.say(format_args!(
+                "nt-inject: {kernel}: {more} bytes more spilled with the probe, at {registers} registers"
+            ));
+            is_any = true;
+        }
+    }
+    if is_any {
+        report.say(
+            "nt-inject: fewer sites or fields need fewer registers, and so do sums that are kept in a `state` up to \
+             `kernel:exit`; launch bounds, `.maxnreg` and `setmaxnreg` say how many there may be",
+        );
     }
 }
 

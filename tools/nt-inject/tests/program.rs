@@ -1,6 +1,11 @@
 //! The program as a user meets it: what goes to stdout, what to stderr, and how it ends.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test may stop at the first thing that is wrong, and say what"
+)]
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -237,4 +242,30 @@ fn events_are_told_by_what_launches_are_assumed_to_be() {
     let plan = check(&["-p", "dmat", "--assume", "flat_block", "--emit=plan"], LOADS, 0, &[]);
     assert!(plan.contains("code 0: site 1: addr bits 4 8 16 32 64, bytes known 4"), "{plan}");
     check(&["-p", "dmat", "--assume", "round"], LOADS, 2, &["there is flat_grid, flat_block, whole_rows"]);
+}
+
+/// A kernel that may have no more registers than it uses: it is woven, and what that takes is told, with a way out.
+#[test]
+fn a_kernel_at_its_limit_of_registers_is_told() {
+    if Command::new("ptxas").arg("--version").output().is_err() {
+        eprintln!("no ptxas: skipped");
+        return;
+    }
+    let loads: String =
+        (0..20).map(|n| format!("\tld.volatile.global.f32 %f{}, [%rd2+{}];\n", n + 1, n * 4096)).collect();
+    let sums: String = (1..=20).map(|n| format!("\tfma.rn.f32 %f0, %f{n}, %f{n}, %f0;\n")).collect();
+    let module = format!(
+        ".version 8.3\n.target sm_90\n.address_size 64\n.visible .entry full(.param .u64 p) .maxnreg 24\n{{\n\
+         \t.reg .b32 %r<2>;\n\t.reg .f32 %f<21>;\n\t.reg .b64 %rd<3>;\n\tld.param.u64 %rd1, [p];\n\
+         \tmov.u32 %r1, %tid.x;\n\tmad.wide.u32 %rd2, %r1, 4, %rd1;\n{loads}\tbar.sync 0;\n\
+         \tld.volatile.global.f32 %f0, [%rd2];\n{sums}\tst.global.f32 [%rd2], %f0;\n\tret;\n}}\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("m.ntm");
+    check(
+        &["-p", "dmat", "--manifest", manifest.to_str().unwrap()],
+        &module,
+        0,
+        &["full: ", "bytes more spilled with the probe, at 24 registers", "kept in a `state`", "`.maxnreg`"],
+    );
 }
