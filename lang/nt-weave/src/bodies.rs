@@ -46,8 +46,8 @@ pub(crate) struct Body<'p> {
     pub(crate) cells: Vec<(TableId, u32)>,
     /// What it saves to streams.
     pub(crate) events: Vec<Event>,
-    /// Does it run because of the instruction, and not because the kernel begins or ends?
-    pub(crate) of_instruction: bool,
+    /// Does it run because a lane leaves the kernel?
+    pub(crate) leaves: bool,
     /// Which of the site's matches it is of.
     of: usize,
 }
@@ -101,13 +101,13 @@ impl<'a> Closer<'a> {
                     false => Some(Cow::Borrowed(probe)),
                 };
                 let Some(code) = code else { continue };
-                let of_instruction = one.of_instruction;
+                let leaves = one.leaves;
                 site.bodies.push(Body {
                     code,
                     asked: None,
                     cells: Vec::new(),
                     events: Vec::new(),
-                    of_instruction,
+                    leaves,
                     of,
                 });
             }

@@ -186,6 +186,11 @@ pub(crate) fn check(
             let what = format!("the state `{}` is a bool, which is not given to functions yet", state.name);
             return Err(Box::new(refusal("not-yet", at, what)));
         }
+        if let Some(at) = unsized_parameter(module, needs.function) {
+            let what =
+                format!("`{function}` takes as much as its caller gives, behind which nothing can be passed");
+            return Err(Box::new(refusal("unsized-parameter", at, what)));
+        }
         if let Some(at) = lasting(module, needs.function) {
             let what = format!(
                 "`{function}` has a variable of its own that outlives it, and a clone would have another"
@@ -203,6 +208,12 @@ pub(crate) fn check(
         Some(at) => Err(Box::new(refusal("unclear-place", at, "this call cannot be read".to_owned()))),
         None => Ok(()),
     }
+}
+
+/// A parameter without a size: `.param .b8 rest[]`, the last one.
+fn unsized_parameter(module: &Module<'_>, function: usize) -> Option<Span> {
+    let parameters = &module.functions.get(function)?.params;
+    parameters.iter().find(|parameter| parameter.size == 0).map(|parameter| parameter.span)
 }
 
 /// A variable that a function declares and that lives on when it returns, or that other lanes see.

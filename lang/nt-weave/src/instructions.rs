@@ -83,8 +83,7 @@ impl<'a, 's> Matcher<'a, 's> {
         let is_exit = matches!(base, "ret" | "exit");
         let facts = OnceCell::new();
         let (mut before, mut behind) = (Vec::new(), Vec::new());
-        // Does a lane leave the kernel here, and not a function alone?
-        let (is_kernel, mut leaves) = (self.entry().is_some_and(|function| function.is_entry), false);
+        let is_kernel = self.entry().is_some_and(|function| function.is_entry);
         for point in self.points {
             let mut first: Option<Match> = None;
             let mut stands = Placement::Before;
@@ -97,7 +96,8 @@ impl<'a, 's> Matcher<'a, 's> {
                 };
                 let Some((placement, within)) = selected else { continue };
                 let of_instruction = !matches!(wanted, Wanted::Exit | Wanted::Leave);
-                leaves |= wanted == Wanted::Leave || (wanted == Wanted::Exit && is_kernel);
+                // Does a lane leave the kernel here, and not a function alone?
+                let leaves = wanted == Wanted::Leave || (wanted == Wanted::Exit && is_kernel);
                 let reach = placement == Placement::Reach && instruction.guard.is_some();
                 match &mut first {
                     // As the first of its tracepoints says, and once, wherever one of them means that it leads.
@@ -111,7 +111,7 @@ impl<'a, 's> Matcher<'a, 's> {
                     None => {
                         let probe = point.probe;
                         stands = placement;
-                        first = Some(Match { of_instruction, reach, within, ..Match::of(probe) });
+                        first = Some(Match { of_instruction, leaves, reach, within, ..Match::of(probe) });
                     }
                 }
                 if first.as_ref().is_some_and(|one| one.within.is_empty()) {
@@ -133,7 +133,7 @@ impl<'a, 's> Matcher<'a, 's> {
             let reach = before.iter().any(|one| one.reach);
             before.iter_mut().for_each(|one| one.under_guard = reach && !one.reach);
             let of_instructions = before.iter().all(|one| one.of_instruction);
-            let kind = match (of_instructions, leaves) {
+            let kind = match (of_instructions, before.iter().any(|one| one.leaves)) {
                 (true, _) => Kind::Instruction,
                 (false, true) => |_| Kind::Exit,
                 (false, false) => |_| Kind::FuncExit,

@@ -123,6 +123,8 @@ pub(crate) struct Match {
     pub(crate) probe: usize,
     /// Is it the instruction that it asked for, and not that the kernel begins or ends?
     pub(crate) of_instruction: bool,
+    /// Is it that a lane leaves the kernel, as `kernel:exit` has it?
+    pub(crate) leaves: bool,
     /// Does it run for all lanes that get there, whatever the guard?
     pub(crate) reach: bool,
     /// Does it run for the lanes whose guard holds, where others run for all?
@@ -137,8 +139,8 @@ pub(crate) struct Match {
 impl Match {
     /// Of a probe, at what is no instruction.
     pub(crate) fn of(probe: usize) -> Match {
-        let (of_instruction, reach, under_guard) = (false, false, false);
-        Match { probe, of_instruction, reach, under_guard, within: Vec::new(), space: None }
+        let (of_instruction, leaves, reach, under_guard) = (false, false, false, false);
+        Match { probe, of_instruction, leaves, reach, under_guard, within: Vec::new(), space: None }
     }
 }
 
@@ -277,8 +279,10 @@ pub(crate) fn find(
         let offset = body.span.end.saturating_sub(1);
         let last = module.body(entry).iter().rfind(|statement| statement.kind == StatementKind::Loc);
         let kind = if entry.is_entry { Kind::Exit } else { Kind::FuncExit };
+        let mut probes = of_kernel(points, |point| point.exit);
+        probes.iter_mut().for_each(|one| one.leaves = entry.is_entry);
         found.push(Found {
-            probes: of_kernel(points, |point| point.exit),
+            probes,
             position: places.position(offset),
             source: source(last.map(|statement| statement.span)),
             ..Found::at(kind, offset, body.statements.end)

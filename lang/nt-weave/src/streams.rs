@@ -134,8 +134,7 @@ pub(crate) fn plan(
                     let message = format!("kernel `{}` cannot be probed: {why}", closer.kernel);
                     Box::new(nt_diag::Diagnostic::error("cannot-weave", closer.at, message))
                 };
-                if body.code.unit != Unit::Warp || (site.found.kind == SiteKind::Exit && !body.of_instruction)
-                {
+                if body.code.unit != Unit::Warp || body.leaves {
                     return Err(refusal(
                         "a stream takes what `warp` probes save, and of a `warp` probe at `kernel:exit` the last \
                          lanes to leave must be known, which is not supported yet"

@@ -80,11 +80,78 @@ fn functions_that_cannot_be_cloned() {
         let label = "`f` has a variable of its own that outlives it, and a clone would have another";
         refused(&text, "inst:load", "static-in-function", label);
     }
+    let text = ".func f(.param .b32 a, .param .align 8 .b8 rest[]) { .reg .b32 %r; ld.global.u32 %r, [0]; ret; }\n\
+                .entry k() { { .param .b32 x; .param .align 8 .b8 y[16]; call f, (x, y); } ret; }\n";
+    let label = "`f` takes as much as its caller gives, behind which nothing can be passed";
+    refused(text, "inst:load.global", "unsized-parameter", label);
+    let text = ".func f() { .reg .b32 %r; ld.global.u32 %r, [0]; ret; }\n.func g();\n.alias g, f;\n.entry k() { call g, (); ret; }\n";
+    refused(text, "inst:load", "call-by-alias", "`f` is probed, and called by an alias here");
     let taken = format!(
         ".func f__nt__k() {{ ret; }}\n.func f() {{ {REGISTERS} ld.global.u32 %r1, [%rd1]; ret; }}\n{kernel}"
     );
     let label = "its clone would be called `f__nt__k`, as something of the module is";
     refused(&taken, "inst:load", "name-taken", label);
+}
+
+/// The names and sites of what is woven of each function, which assembles for sm_80 and sm_90a.
+#[track_caller]
+fn woven(text: &str, point: &str, sites: usize) -> String {
+    let mut last = String::new();
+    for arch in ["sm_80", "sm_90a"] {
+        let ptx = format!("{}{text}", HEADER.replace("sm_90", arch));
+        let woven = weave(&ptx, &prepare(&counting("thread", point)));
+        assert_eq!(refusals(&ptx, &woven), "", "{text}");
+        assert_eq!(woven.kernels.iter().map(|kernel| kernel.sites.len()).sum::<usize>(), sites, "{text}");
+        obeys(&ptx, &woven, "t.ptx");
+        if let Some(ptxas) = Ptxas::find() {
+            ptxas.assemble(&ptx).unwrap_or_else(|said| panic!("as it was: {said}\n{ptx}"));
+            ptxas.assemble(&woven.text).unwrap_or_else(|said| panic!("{said}\n{}", woven.text));
+        }
+        last = woven.text;
+    }
+    last
+}
+
+#[test]
+fn functions_of_every_form() {
+    let load = ".reg .b32 %r<3>; .reg .b64 %d<2>; mov.u64 %d1, 0; ld.global.u32 %r1, [%d1];";
+    let kernel = |call: &str| {
+        format!(
+            ".visible .entry k(.param .u64 p) {{ .reg .b32 %r<3>; mov.u32 %r1, %tid.x; {{ {call} }} ret; }}\n"
+        )
+    };
+    let one = kernel(".param .b32 x; st.param.b32 [x], %r1; call f, (x);");
+    // Linkage: what is weak must not be so as a clone, and what is seen from outside need not.
+    for linkage in [".weak", ".visible", ""] {
+        let text =
+            woven(&format!("{linkage} .func f(.param .b32 a) {{ {load} ret; }}\n{one}"), "inst:load", 1);
+        assert!(text.contains(&format!("{linkage} .func f(.param .b32 a)")), "{text}");
+        assert_eq!(text.matches(".weak").count(), usize::from(linkage == ".weak"));
+    }
+    // Who does not come back; the directive stands behind the list.
+    let text = woven(&format!(".func f(.param .b32 a) .noreturn {{ {load} exit; }}\n{one}"), "inst:load", 1);
+    assert_eq!(text.matches(".noreturn").count(), 2);
+    // Declared twice before it is there.
+    let declared = ".func f(.param .b32 a);\n";
+    let text = format!("{declared}{declared}{one}.func f(.param .b32 a) {{ {load} ret; }}\n");
+    assert_eq!(woven(&text, "inst:load", 1).matches("f__nt__k").count(), 4);
+    // Parameters in registers.
+    let text =
+        ".func (.reg .b32 r) f(.reg .b32 a) { .reg .b64 %d; mov.u64 %d, 0; ld.global.u32 r, [%d]; ret; }\n";
+    woven(&format!("{text}{}", kernel("call (%r2), f, (%r1);")), "inst:load", 1);
+    // Without lists, with empty ones.
+    for (list, call) in [("", "call f;"), ("()", "call f, ();"), ("()", "call f;")] {
+        woven(&format!(".func f{list} {{ {load} ret; }}\n{}", kernel(call)), "inst:load", 1);
+    }
+    // Arrays, and more parameters than registers.
+    let list: Vec<String> = (0..60).map(|n| format!(".param .align 16 .b8 a{n}[{}]", n + 1)).collect();
+    let given: Vec<String> = (0..60).map(|n| format!(".param .align 16 .b8 x{n}[{}];", n + 1)).collect();
+    let names: Vec<String> = (0..60).map(|n| format!("x{n}")).collect();
+    let call = format!("{} st.param.b8 [x59+59], %r1; call f, ({});", given.join(" "), names.join(", "));
+    woven(&format!(".func f({}) {{ {load} ret; }}\n{}", list.join(", "), kernel(&call)), "inst:load", 1);
+    let list = ".param .align 8 .b8 a[40000]";
+    let call = ".param .align 8 .b8 x[40000]; call f, (x);";
+    woven(&format!(".func f({list}) {{ {load} ret; }}\n{}", kernel(call)), "inst:load", 1);
 }
 
 /// Of which there are none, nothing is missed.

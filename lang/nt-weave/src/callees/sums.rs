@@ -102,12 +102,11 @@ fn is_sum(program: &Program, sites: &[Site<'_>], state: StateId) -> bool {
                 let sum = code.iter().find(|inst| inst.result.is_some_and(|sum| sums.contains(&sum)));
                 sum.is_some_and(|sum| sum.op.operands().iter().any(|&used| Some(used) == value))
             };
-            let is_of_exit = site.found.kind == Kind::Exit && !body.of_instruction;
             code.iter().zip(&by).all(|(inst, by)| match inst.op {
                 Op::WriteState(to, _) if to == state => by.is_some(),
                 Op::ReadState(from) if from == state => {
                     is_in_sum(inst.result)
-                        || (is_of_exit
+                        || (body.leaves
                             && body.code.unit == Unit::Thread
                             && inst.result.is_some_and(|value| is_summed(program, &body.code, value)))
                 }
@@ -152,9 +151,7 @@ fn returns<'p>(
     kernel: usize,
     states: &BTreeSet<StateId>,
 ) -> Result<Vec<Site<'p>>, Refused> {
-    let exit = sites
-        .iter()
-        .find(|site| site.found.kind == Kind::Exit && site.bodies.iter().any(|body| !body.of_instruction));
+    let exit = sites.iter().find(|site| site.bodies.iter().any(|body| body.leaves));
     let Some(exit) = exit else {
         let at = module.functions.get(kernel).map_or(Span::at(0), |kernel| kernel.name);
         let label = "no lane leaves it where what its functions count could be added".to_owned();
@@ -163,7 +160,7 @@ fn returns<'p>(
     let bodies: Vec<Body<'p>> = exit
         .bodies
         .iter()
-        .filter(|body| !body.of_instruction)
+        .filter(|body| body.leaves)
         .filter_map(|body| summing(program, body, states))
         .collect();
     let (Some(declared), Some(known)) = (module.functions.get(function), info.functions.get(function)) else {

@@ -202,8 +202,7 @@ impl<'a> Span<'a> {
 
     /// A warp that leaves in parts elects a lane of each part: the last record stands, but each would add.
     fn may_add(&self, p: usize, unit: Unit) -> Result<(), Refusal> {
-        let of_instruction = self.site.bodies.get(p).is_some_and(|body| body.of_instruction);
-        if unit == Unit::Warp && self.site.found.kind == Kind::Exit && !of_instruction {
+        if unit == Unit::Warp && self.site.bodies.get(p).is_some_and(|body| body.leaves) {
             return Err(
                 "a `warp` probe at `kernel:exit` that adds up must know the last lanes to leave, which is \
                         not supported yet; use a thread probe"
