@@ -241,6 +241,21 @@ fn events_are_told_by_what_launches_are_assumed_to_be() {
 
     let plan = check(&["-p", "dmat", "--assume", "flat_block", "--emit=plan"], LOADS, 0, &[]);
     assert!(plan.contains("code 0: site 1: addr bits 4 8 16 32 64, bytes known 4"), "{plan}");
+    assert!(stream.codes.iter().all(|code| code.assumes.is_empty()));
+
+    // With a number added that nobody knows, the sum of 32 bits may overflow between two lanes: the proof takes for granted
+    // that it does not, and says so.
+    let added = LOADS
+        .replace("u64 p)", "u64 p, .param .u32 n)")
+        .replace("tid.x;", "tid.x;\n\tld.param.u32 %r2, [n];\n\tadd.u32 %r1, %r1, %r2;");
+    let plan = check(&["-p", "dmat", "--assume", "flat_block", "--emit=plan"], &added, 0, &[]);
+    assert!(plan.contains("addr bits 4 8 16 32 64, bytes known 4, if 32 bits do not overflow"), "{plan}");
+    let arguments = ["-p", "dmat", "--assume", "flat_block", "--manifest", file.to_str().unwrap()];
+    check(&arguments, &added, 0, &["1 kernel, at 2 sites"]);
+    let kernel = nt_trace::Manifest::parse(&std::fs::read(&file).unwrap()).unwrap().kernels.remove(0);
+    let assumes: Vec<_> = kernel.maps[0].stream.iter().flat_map(|s| &s.codes).map(|c| &c.assumes).collect();
+    assert_eq!(assumes, [&[nt_trace::ntm::Assumption::Wraps]]);
+
     check(&["-p", "dmat", "--assume", "round"], LOADS, 2, &["there is flat_grid, flat_block, whole_rows"]);
 }
 
