@@ -116,6 +116,16 @@ impl<'r> StreamEvent<'r, '_> {
         }
     }
 
+    /// What kind of event it is: an index into the manifest's codes. None in a stream without fields a lane.
+    pub fn code(&self) -> Option<usize> {
+        Some(self.code?.number)
+    }
+
+    /// Is a column the same in all events of its code?
+    pub fn is_told(&self, column: usize) -> bool {
+        self.code.is_some_and(|code| self.reader.is_told(column, code))
+    }
+
     /// How its addresses are had; `None` in a stream without addresses of lanes.
     pub fn addresses(&self) -> Option<Addresses<'r>> {
         Some(match self.code?.addresses.as_ref()? {

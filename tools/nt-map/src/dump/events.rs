@@ -45,7 +45,8 @@ pub(super) struct Spread<'r> {
 pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool, out: &mut Vec<u8>) {
     // A column each; those that have one value for all lanes leave theirs alone.
     let mut spread: Vec<[u64; 32]> = vec![[0; 32]; lines.own()];
-    let mut template = Template::default();
+    let of_lanes: Vec<usize> = (0..lines.own()).filter(|&column| reader.is_of_lanes(column)).collect();
+    let (mut template, mut known) = (Template::default(), Known::default());
     // A chunk's events have one warp.
     let (mut head, mut warp) = (Vec::new(), None);
     for event in reader.events(piece) {
@@ -55,8 +56,10 @@ pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool
             lines.put_head(&mut head, event.warp());
         }
         let by_lane = lanes && event.mask() != 0;
-        for (column, bits) in spread.iter_mut().enumerate() {
-            if by_lane || event.line(column).is_none() {
+        for &column in &of_lanes {
+            if let Some(bits) = spread.get_mut(column)
+                && (by_lane || event.line(column).is_none())
+            {
                 event.put_lanes(column, bits);
             }
         }
@@ -64,29 +67,99 @@ pub(super) fn put(lines: &Lines, reader: &Reader, piece: &Piece<'_>, lanes: bool
             put_lanes(lines, reader, &event, &spread, &head, &mut template, out);
             continue;
         }
-        let site = lines.sites().get(event.site());
-        let common = |column: usize| match (column, lanes) {
-            (0, _) => Some(Field::Number(event.lane().into())),
-            (1, false) | (2, true) => Some(Field::Number(event.sequence())),
-            (2, false) => (event.mask() != 0).then_some(Field::Hex(event.mask().into())),
-            // No thread stands for all that came here.
-            (1, true) => None,
-            (n, _) => site.and_then(|site| site.get(n - 3)).map(|text| Field::Raw(text)),
-        };
-        let own = |column: usize| match event.value(column) {
-            Some(value) => Some(Field::Value(value)),
-            None => match event.line(column) {
-                Some((first, step)) => {
-                    let first = reader.typed(column, first);
-                    let alone = event.mask() & event.mask().wrapping_sub(1) == 0;
-                    Some(if step == 0 || alone { Field::Value(first) } else { Field::Line(first, step) })
-                }
-                None => spread
-                    .get(column)
-                    .map(|bits| Field::Spread(Spread { reader, column, mask: event.mask(), bits })),
-            },
-        };
-        lines.put_event(out, &head, common, own);
+        let own = |column: usize| own(reader, &event, &spread, column);
+        if let Some(code) = event.code() {
+            out.extend_from_slice(&head);
+            let template = known.of(lines, &event, code, &spread, reader);
+            lines.put_filled(out, template, |hole| match hole.checked_sub(1) {
+                None => Some(Field::Number(event.sequence())),
+                Some(column) => own(column),
+            });
+        } else {
+            lines.put_event(out, &head, |column| common(lines, &event, lanes, column), own);
+        }
+    }
+}
+
+/// What lines of one code and mask have in common, made once: all but the head, which event it is, and the columns that the
+/// code does not tell. Where two codes come to one place, the latter has it.
+#[derive(Default)]
+struct Known(Vec<Option<(usize, u32, Template)>>);
+
+impl Known {
+    /// So many places. A probe has a code or a few for each site of a kernel.
+    const PLACES: usize = 128;
+
+    /// The holes are 0 for the number of the event, and one more than a column's for that.
+    fn of(
+        &mut self,
+        lines: &Lines,
+        event: &StreamEvent<'_, '_>,
+        code: usize,
+        spread: &[[u64; 32]],
+        reader: &Reader,
+    ) -> &Template {
+        let at = code % Self::PLACES;
+        if self.0.len() <= at {
+            self.0.resize_with(at + 1, || None);
+        }
+        // It is that long now.
+        let place = &mut self.0[at];
+        if place.as_ref().is_none_or(|&(of, mask, _)| (of, mask) != (code, event.mask())) {
+            let mut template = place.take().map(|(.., template)| template).unwrap_or_default();
+            let common = |column: usize| match column {
+                1 => Some(Field::Hole(0)),
+                column => common(lines, event, false, column),
+            };
+            let own = |column: usize| match event.is_told(column) {
+                true => own(reader, event, spread, column),
+                false => Some(Field::Hole(column + 1)),
+            };
+            lines.put_template(&mut template, &[], common, own);
+            *place = Some((code, event.mask(), template));
+        }
+        // It was made if it was not there.
+        &place.get_or_insert_with(Default::default).2
+    }
+}
+
+/// The columns that streams have.
+fn common<'l>(
+    lines: &'l Lines,
+    event: &StreamEvent<'_, '_>,
+    lanes: bool,
+    column: usize,
+) -> Option<Field<'l>> {
+    match (column, lanes) {
+        (0, _) => Some(Field::Number(event.lane().into())),
+        (1, false) | (2, true) => Some(Field::Number(event.sequence())),
+        (2, false) => (event.mask() != 0).then_some(Field::Hex(event.mask().into())),
+        // No thread stands for all that came here.
+        (1, true) => None,
+        (n, _) => lines.sites().get(event.site())?.get(n - 3).map(|text| Field::Raw(text)),
+    }
+}
+
+/// A column of the map.
+fn own<'r>(
+    reader: &'r Reader,
+    event: &StreamEvent<'_, '_>,
+    spread: &'r [[u64; 32]],
+    column: usize,
+) -> Option<Field<'r>> {
+    if let Some(value) = event.value(column) {
+        return Some(Field::Value(value));
+    }
+    match event.line(column) {
+        Some((first, step)) => {
+            let first = reader.typed(column, first);
+            let alone = event.mask() & event.mask().wrapping_sub(1) == 0;
+            Some(if step == 0 || alone { Field::Value(first) } else { Field::Line(first, step) })
+        }
+        None => {
+            let bits = spread.get(column)?;
+            Some(Field::Spread(Spread { reader, column, mask: event.mask(), bits }))
+        }
     }
 }
 

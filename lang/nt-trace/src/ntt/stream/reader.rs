@@ -31,6 +31,8 @@ pub struct Reader {
 /// What a code means.
 #[derive(Debug, Clone)]
 pub(super) struct Code {
+    /// Its index.
+    pub(super) number: usize,
     /// Index into the kernel's sites.
     pub(super) site: Option<usize>,
     told: Vec<u64>,
@@ -126,7 +128,9 @@ impl Reader {
                 Some(Load { mask: !load.mask, ..load })
             }
         };
-        let codes = stream.codes.iter().map(|code| Code::new(kernel, map, stream, code, &launch.params));
+        let codes = stream.codes.iter().enumerate();
+        let codes =
+            codes.map(|(number, code)| Code::new(kernel, map, stream, (number, code), &launch.params));
         Ok(Reader {
             chunk: stream.chunk as usize * SLOT,
             header: stream.header as usize * SLOT,
@@ -165,6 +169,17 @@ impl Reader {
     pub fn typed(&self, column: usize, bits: u64) -> Value {
         let (ty, from) = self.types.get(column).copied().unwrap_or((Type::U64, Type::U64));
         Value::of(ty, from, bits)
+    }
+
+    /// Is this column the same in all events of a code?
+    pub(super) fn is_told(&self, column: usize, code: &Code) -> bool {
+        let told = |operand: Operand| matches!(operand, Operand::Told(_));
+        match self.columns.get(column) {
+            Some(&Column::One(one)) => told(one),
+            Some(&Column::Difference(a, b)) => told(a) && told(b),
+            Some(&Column::Lanes(index)) => matches!(code.lanes.get(index), Some(Values::Known(_))),
+            None => true,
+        }
     }
 
     pub(super) fn site_column(&self) -> Option<usize> {
@@ -288,7 +303,7 @@ impl Code {
         kernel: &Kernel,
         map: &Map,
         stream: &ntm::Stream,
-        code: &ntm::Code,
+        (number, code): (usize, &ntm::Code),
         params: &[u8],
     ) -> Result<Code, Unfit> {
         let base = stream.base(map);
@@ -316,6 +331,7 @@ impl Code {
                 Form::List32 | Form::List64 => How::Listed,
             });
         Ok(Code {
+            number,
             addresses,
             site: site_index(kernel, code.site),
             told: code.told.iter().map(|told| told.value).collect(),
