@@ -109,6 +109,8 @@ pub struct Function {
     pub linkage: Option<Span>,
     /// The list of a `.func`'s return parameters, parentheses included.
     pub returns: Option<Span>,
+    /// The return parameters, in order; there is one at most (PTX ISA 9.0, 10.1).
+    pub results: Vec<Param>,
     /// The parameter list, parentheses included. `None` for `.entry k {` without one.
     pub list: Option<Span>,
     /// The parameters, in order.

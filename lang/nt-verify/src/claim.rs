@@ -25,6 +25,7 @@
 //!        | "cursor." STREAM "@" OFFSET ":8"                   the address of its cursor, one u64
 //!        | "drops." STREAM "@" OFFSET ":8"                    the address of a u32 for each warp
 //!        | "state." NAME "@" OFFSET ":" ("4" | "8")           of a clone: a state of its caller
+//!        | "pos." NAME "@" OFFSET ":4"                        of a clone: which slot of a map is its caller's next
 //!        | "stride." MAP "=" SIZE                             packed: bytes of one record
 //!        | "columns." MAP "=" WIDTH { "," WIDTH }             columnar: bytes of one element of each column, in order
 //!        | "pin." SYMBOL "=" NUMBER                           which word of `nt_pin` holds the address of that variable
@@ -89,9 +90,26 @@
 //! A clone is of a function and for a kernel: it is called like the function, then `__`, the prefix without its last `_`, `__`
 //! and the kernel's name, and is called from that kernel and its clones alone. Its words are those of its
 //! caller's claim that are called alike, maps of the same shape; `state.n` is the caller's register `%nt_s_n`, or its own
-//! `state.n`. A call without arguments gets a list: `f__nt__k/*nt:edit {*/, (nt_arg9)/*}nt:edit*/`. The word of the linkage
+//! `state.n`, and `pos.ev` is `%nt_c_ev`. A call without arguments gets a list: `f__nt__k/*nt:edit {*/, (nt_arg9)/*}nt:edit*/`. The word of the linkage
 //! may be taken away, and `.weak` must be, `/*nt:edit 2e7765616b{*//*}nt:edit*/ .func …`: the linker would take another
 //! module's clone for it.
+//!
+//! # What comes back
+//!
+//! A clone may give registers back to its caller, behind its function's result. The one return parameter becomes bytes for
+//! that, of which the first are the function's own, with a claim of its own beside it; a function without one gets `nt_out`:
+//!
+//! ```text
+//! /*nt:clone f{*/.func (/*nt:edit 2e…72{*/.param .align 8 .b8 r[8] /*nt:out pos.ev@4:4*//*}nt:edit*/) …f__nt…
+//! { … /*nt:6{*/{ st.param.b32 [r+4], %nt_c_ev; }/*}nt:6*/ ret; … }/*}nt:clone*/
+//! …
+//! /*nt:edit 2e…30{*/.param .align 8 .b8 retval0[8]/*}nt:edit*/;       as `.param .b32 retval0;`
+//! call.uni (retval0), …f__nt…, (…);/*nt:10 after{*/{ ld.param.b32 %nt_c_ev, [retval0+4]; }/*}nt:10*/
+//! ```
+//!
+//! Of a call without a result the span before it declares one, `nt_ret9`, and an edit puts `(nt_ret9), ` before the name.
+//! `out = "/*nt:out" { " " ( "state." | "pos." ) NAME "@" OFFSET ":" ("4" | "8") } "*/"`, by offset. The last span before
+//! each `ret`, and at the end of the body, gives all of it; the first span after the call takes all of it.
 //!
 //! # What it is worth
 //!
@@ -116,6 +134,9 @@ pub(crate) const THREAD_COUNT: u32 = 4;
 /// What opens a claim.
 pub(crate) const OPEN: &str = "/*nt:ctx ";
 
+/// What opens the claim of what a clone gives back.
+pub(crate) const OPEN_BACK: &str = "/*nt:out ";
+
 /// A claim that holds together: fields aligned and apart, every map with a base, a capacity and a shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
@@ -127,7 +148,7 @@ pub struct Claim {
     pub maps: Vec<Map>,
     /// The pins, by index.
     pub pins: Vec<Pin>,
-    /// Of a clone, the states that it gets from its caller, by name.
+    /// Of a clone, the registers that it gets from its caller: `s_n` is the state `n`, `c_ev` the position in the map `ev`.
     pub states: Vec<String>,
     /// How large the block is: the end of the last field, rounded up to 8.
     pub size: u32,
@@ -163,7 +184,7 @@ pub enum FieldKind {
     Drops(u32),
     /// Of a map with counts, the address of the first unit's.
     Counts(u32),
-    /// Of a clone, a state of its caller, by its index in [`Claim::states`].
+    /// Of a clone, a register of its caller, by its index in [`Claim::states`].
     State(u32),
 }
 
@@ -220,6 +241,33 @@ pub struct Column {
     pub offset: u32,
     /// Bytes of one element.
     pub width: u32,
+}
+
+/// One register that a clone gives back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Back {
+    /// As in [`Claim::states`].
+    pub(crate) register: String,
+    pub(crate) offset: u32,
+    pub(crate) size: u32,
+}
+
+/// Reads `/*nt:out pos.ev@4:4*/`: by offset, aligned and apart, each once.
+pub(crate) fn read_back(comment: &str) -> Option<Vec<Back>> {
+    let words = comment.strip_prefix(OPEN_BACK)?.strip_suffix("*/")?;
+    let mut all: Vec<Back> = Vec::new();
+    for word in words.split(' ') {
+        let (name, offset, size) = read::place(word)?;
+        let register = read::carried(name)?;
+        let end = all.last().map_or(0, |last| last.offset + last.size);
+        let is_new = all.iter().all(|other| other.register != register);
+        let fits = offset.is_multiple_of(size) && end <= offset && (size == 4 || !name.starts_with("pos."));
+        all.push(Back { register, offset, size });
+        if !(is_new && fits && all.len() <= read::MOST) {
+            return None;
+        }
+    }
+    Some(all)
 }
 
 impl Claim {

@@ -9,6 +9,7 @@
 //! A clone is held against the text of its function as the whole woven text is against the original, and its spans
 //! then against the same places, with its own claim as their context. `call.rs` sees to it that callers keep the claim.
 
+use crate::back::{self, Out};
 use crate::claim::Claim;
 use crate::head::{Kernels, parameter};
 use crate::names::identifiers;
@@ -29,6 +30,8 @@ pub(crate) struct Cloned {
     /// What it is called: `f__nt__k`.
     pub(crate) name: String,
     pub(crate) claim: Claim,
+    /// What it gives back to its callers.
+    pub(crate) out: Option<Out>,
     /// Marks included, in the woven text.
     pub(crate) whole: Span,
     /// Its spans and edits.
@@ -114,6 +117,7 @@ fn read(
     let head = function.body.as_ref().map_or(function.span.end, |body| body.span.start);
     let linkage = function.linkage.map_or("", |linkage| module.at(linkage));
     let (mut names, mut claim, mut others, mut is_local) = (0, None, Vec::new(), linkage.is_empty());
+    let mut out = None;
     for edit in inserted.iter().filter(|inserted| inserted.is_edit) {
         if Some(edit.old) == function.linkage && edit.inner.of(woven).is_empty() {
             is_local = true;
@@ -121,6 +125,11 @@ fn read(
             names += 1;
             if edit.inner.of(woven) != name {
                 return Err((edit.inner, format!("this clone of `{}` is called `{name}`", clone.of)));
+            }
+        } else if back::is_of_result(function, edit.old) {
+            let read = back::read(module, function, woven, edit, prefix)?;
+            if out.replace(read).is_some() {
+                return Err((edit.whole, "a second edit of what a clone returns".into()));
             }
         } else if edit.old.start < head {
             let read = parameter(module, function, woven, edit, true)?;
@@ -156,6 +165,7 @@ fn read(
         kernel: clone.kernel.to_owned(),
         name,
         claim,
+        out,
         whole: clone.whole,
         inserted,
         others,
@@ -168,9 +178,13 @@ fn agree(module: &Module<'_>, clones: &[Cloned], report: &mut Report) {
     let mut names: BTreeMap<&str, &Cloned> = BTreeMap::new();
     for clone in clones {
         let first = *names.entry(clone.name.as_str()).or_insert(clone);
+        let is_like = match (&first.out, &clone.out) {
+            (Some(one), Some(other)) => one.is_like(other),
+            (one, other) => one == other,
+        };
         if (of(first), &first.kernel) != (of(clone), &clone.kernel) {
             report.add(Rule::V4, clone.whole, format!("another clone is called `{}` too", clone.name));
-        } else if first.claim != clone.claim {
+        } else if first.claim != clone.claim || !is_like {
             report.add(Rule::V15, clone.whole, "another declaration of this clone has another claim");
         }
     }

@@ -56,6 +56,7 @@
 //! guard: the kernel reads nothing of them. What it reads of the program is as before any instruction: what that reads,
 //! where the kernel assigns it under guards alone and what a store overwrites under its guard.
 
+mod back;
 mod call;
 mod claim;
 mod clone;
@@ -86,7 +87,7 @@ use pin::Pins;
 use place::{Places, Shadows};
 use program::{Program, Writes};
 use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use undo::Stands;
 
 /// Holds `woven` against `original`: every violation of V1 to V16 that is found.
@@ -164,13 +165,21 @@ fn verify(original: &str, woven: &str, report: &mut Report) {
     let context = |function| kernels.get(&function).map(|context| &context.claim).or(functions.as_ref());
     let held = spans.judge(&undone.inserted, &context, report);
     // V15 for calls of clones; V16, and V1 for edits that are nothing.
-    let others = call::edits(&program, woven, &others, (&called, None), held.arguments, report);
+    let hands = (held.arguments, held.taken);
+    let others = call::edits(&program, woven, &others, (&called, None), hands, report);
+    for (function, given) in held.given {
+        back::gives(&module, function, None, given, Span::at(0), report);
+    }
     pins.edits(&program, woven, &undone, &others, &held.ready, report);
     for clone in &cloned {
         let context = |function| (function == clone.function).then_some(&clone.claim);
         let held = spans.judge(&clone.inserted, &context, report);
         let called = (&called, Some(clone.kernel.as_str()));
-        let others = call::edits(&program, woven, &clone.others, called, held.arguments, report);
+        let hands = (held.arguments, held.taken);
+        let others = call::edits(&program, woven, &clone.others, called, hands, report);
+        let mut given = held.given;
+        let own = given.remove(&clone.function).unwrap_or_default();
+        back::gives(&module, clone.function, clone.out.as_ref(), own, clone.whole, report);
         pins.edits_of_clone(&program, woven, (clone, &others), &held.ready, report);
     }
 }
@@ -189,6 +198,9 @@ struct Spans<'a, 's, 'w> {
 struct Held<'w> {
     ready: pin::Ready<'w>,
     arguments: call::Arguments<'w>,
+    taken: call::Taken<'w>,
+    /// By function.
+    given: BTreeMap<usize, back::Given<'w>>,
 }
 
 impl<'w> Spans<'_, '_, 'w> {
@@ -256,6 +268,8 @@ impl<'w> Spans<'_, '_, 'w> {
                     && place.instruction.is_some_and(|index| followed.contains(&index)),
                 saved: if place.is_after { &saved.1 } else { &[] },
                 for_all: place.is_branch || is_reach,
+                is_return: self.returns(&place, span.old.start),
+                is_call: place.is_after && self.base_of(place.instruction) == "call",
                 shadows: &|name| shadows.hides(name, at),
                 program: &|name| program.source(&place, writes, name),
                 overwrites: &|store| program.store(&place).as_ref() == Some(store),
@@ -263,12 +277,30 @@ impl<'w> Spans<'_, '_, 'w> {
                 level,
             };
             let has_after = site.has_after;
+            let (is_return, is_call) = (site.is_return, site.is_call);
             let outer = judge::judge(&statements, Span::at(span.inner.end), &site, state, report);
             if has_after {
                 saved.1.extend(outer.registers.iter().map(|register| register.saved));
                 saved.1.truncate(span::MOST_REGISTERS);
             }
             pin::carry(&outer.registers, place.instruction, carried, &mut held.ready, report);
+            if is_return {
+                // What another span gives behind this one is all that comes back.
+                let of = held.given.entry(place.function).or_default();
+                of.insert(place.instruction.unwrap_or(back::AT_END), outer.gave);
+            }
+            if let (true, Some(call)) = (is_call, place.instruction) {
+                match held.taken.contains_key(&call) {
+                    false => _ = held.taken.insert(call, outer.took),
+                    true => outer.took.iter().for_each(|took| {
+                        report.add(
+                            Rule::V15,
+                            took.span,
+                            "the first span behind a call takes what comes back",
+                        );
+                    }),
+                }
+            }
             for argument in outer.arguments {
                 if !carried.insert(argument.name) {
                     let message = format!("`{}` is declared already in this function", argument.name);
@@ -279,6 +311,27 @@ impl<'w> Spans<'_, '_, 'w> {
             }
         }
         held
+    }
+
+    /// Does the function return behind a span that stands there?
+    fn returns(&self, place: &place::Place, at: u32) -> bool {
+        let module = self.program.module;
+        match place.instruction {
+            Some(_) => !place.is_after && self.base_of(place.instruction) == "ret",
+            None => module.functions.get(place.function).is_some_and(|function| {
+                !function.is_entry && module.body(function).last().is_none_or(|last| last.span.end <= at)
+            }),
+        }
+    }
+
+    /// `call` of `call.uni`
+    fn base_of(&self, instruction: Option<u32>) -> &str {
+        let module = self.program.module;
+        let statement = instruction.and_then(|index| module.statements.get(index as usize));
+        match statement.map(|statement| statement.kind) {
+            Some(nt_ptx::syntax::Kind::Instruction(instruction)) => module.opcode(&instruction).base,
+            _ => "",
+        }
     }
 
     /// The instructions that spans follow.

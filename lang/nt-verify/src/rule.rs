@@ -251,7 +251,9 @@ impl Rule {
                  one parameter more, a copy is its function byte for byte, but that it is not weak. A call of it is a direct call of the function, \
                  redirected, with one argument more, which the span directly before it declares and fills on every way with \
                  what the copy's claim says, in that kernel or in a copy for it: words of the caller's own context that are called alike, of maps of the same shape, \
-                 and states by their names. Examples that assemble: a function that got a parameter in place, called through a \
+                 and states by their names. What comes back lies behind the function's own result, whose bytes stay where they were, in the \
+                 clone's return parameter and in what each call declares for it: the last span before every `ret` gives all of it, \
+                 the first span behind the call takes all of it into the caller's registers of these names. Examples that assemble: a function that got a parameter in place, called through a \
                  pointer; a call whose argument has base and capacity exchanged, or a word that nothing stored; a call of another kernel's copy, which adds to that kernel's cells. Why: a copy \
                  believes its claim as a kernel does, but only its callers can keep it."
             }

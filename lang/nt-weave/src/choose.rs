@@ -349,7 +349,8 @@ fn among_matrix_instructions<'s, 'p: 's>(
     Ok(())
 }
 
-fn places(module: &Module<'_>, function: usize, nexts: Vec<u32>) -> Result<(), Refused> {
+/// May something be put before these statements?
+pub(crate) fn places(module: &Module<'_>, function: usize, nexts: Vec<u32>) -> Result<(), Refused> {
     let Some(entry) = module.functions.get(function) else { return Ok(()) };
     let start = entry.body.as_ref().map_or(0, |body| body.statements.start);
     for next in nexts {

@@ -19,21 +19,55 @@ use crate::context::{Context, Fill};
 use crate::pins::Pins;
 use crate::place::replacement;
 use crate::plan::{Keep, Plan};
+use crate::returns;
 use nt_diag::{Diagnostic, Span};
-use nt_ir::program::{Program, StateId};
+use nt_ir::program::{MapId, MapKind, Program, StateId};
 use nt_ptx::syntax::{Instruction, Kind, Module};
-use nt_ptx::{Edits, TokenKind};
+use nt_ptx::{Edits, ModuleInfo, TokenKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// A state that a function is given.
+/// A register at function level that calls hand on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Carried {
+    State(StateId),
+    /// Of a map that lanes fill one slot after the other, which is next.
+    Cursor(MapId),
+}
+
+/// One of them, where a function is given it or gives it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passed {
-    pub(crate) state: StateId,
-    /// Bytes into the context.
+    pub(crate) carried: Carried,
+    /// Bytes into the context, or into what the function returns.
     pub(crate) offset: u32,
     /// Bytes it takes.
     pub(crate) size: u32,
+}
+
+impl Carried {
+    /// `%nt_s_n`, `%nt_c_ev`
+    pub(crate) fn register(self, program: &Program, prefix: &str) -> String {
+        match self {
+            Carried::State(_) => format!("%{prefix}s_{}", self.name(program)),
+            Carried::Cursor(_) => format!("%{prefix}c_{}", self.name(program)),
+        }
+    }
+
+    /// What a claim calls it: `state.n`, `pos.ev`.
+    pub(crate) fn word(self, program: &Program) -> String {
+        match self {
+            Carried::State(_) => format!("state.{}", self.name(program)),
+            Carried::Cursor(_) => format!("pos.{}", self.name(program)),
+        }
+    }
+
+    fn name(self, program: &Program) -> &str {
+        match self {
+            Carried::State(state) => program.states.get(state.0 as usize).map_or("", |state| &state.name),
+            Carried::Cursor(map) => program.maps.get(map.0 as usize).map_or("", |map| &map.name),
+        }
+    }
 }
 
 /// What calls need to know of the clones.
@@ -61,42 +95,74 @@ pub(crate) fn names(module: &Module<'_>, targets: &Targets<'_>) -> impl Iterator
         .map(|needs| name(&choose::name(module, needs.function), targets.prefix, targets.kernel))
 }
 
-/// Redirects the calls in a function; spans are numbered from `next` on, which is given back.
+/// What is put at the calls of a function.
+#[derive(Debug, Default)]
+pub(crate) struct Redirected {
+    /// Behind all else that stands before a call.
+    pub(crate) before: Edits,
+    /// Before all else that stands behind one.
+    pub(crate) behind: Edits,
+}
+
+/// Redirects the calls in a function; spans are numbered from `next` on, which is counted up.
 pub(crate) fn redirect(
     module: &Module<'_>,
+    info: &ModuleInfo<'_>,
     targets: &Targets<'_>,
     calls: &Calls,
     function: usize,
     own: &Context,
-    mut next: u32,
-    edits: &mut Edits,
-) -> u32 {
+    next: &mut u32,
+) -> Redirected {
     let prefix = targets.prefix;
+    let mut edits = Redirected::default();
+    let mut widened = BTreeSet::new();
     for call in calls.within(function).iter().filter(|call| targets.cloned.has(call.callee)) {
         let Some(context) = targets.contexts.get(&call.callee) else { continue };
-        let statement = module.statements.get(call.statement as usize);
-        let Some(Kind::Instruction(instruction)) = statement.map(|statement| statement.kind) else {
-            continue;
-        };
-        let Some((callee, at, list)) = parts(module, &instruction) else { continue };
+        let Some(statement) = module.statements.get(call.statement as usize) else { continue };
+        let Kind::Instruction(instruction) = statement.kind else { continue };
+        let Some(parts) = Parts::of(module, &instruction) else { continue };
         let Some((place, _)) = crate::instructions::place(module, call.statement) else { continue };
-        let number = next;
-        next += 1;
+        let number = *next;
+        *next += 1;
         let argument = format!("{prefix}arg{number}");
-        let span = give(targets, own, context, &argument);
-        edits.insert(place, format!("/*nt:{number}{{*/{span}/*}}nt:{number}*/"));
-        edits.replace(
-            callee,
-            replacement(module.at(callee), &name(module.at(callee), prefix, targets.kernel)),
-        );
-        let new = match list {
+        let mut span = give(targets, own, context, &argument);
+        if let Some(out) = &context.out {
+            let result = match parts.result {
+                Some(result) => {
+                    // One declaration may be the result of several calls.
+                    let declared = returns::declaration(module, info, function, result);
+                    if let Some(param) = declared.filter(|param| widened.insert(param.span)) {
+                        let (old, new) = (module.at(param.span), out.declaration(module.at(param.name)));
+                        edits.before.replace(param.span, replacement(old, &new));
+                    }
+                    module.at(result).to_owned()
+                }
+                None => {
+                    let result = format!("{prefix}ret{number}");
+                    span = format!("{}; {span}", out.declaration(&result));
+                    edits.before.insert(parts.callee.start, replacement("", &format!("({result}), ")));
+                    result
+                }
+            };
+            let taken = returns::take(module, targets, out, &instruction, &result);
+            let number = *next;
+            *next += 1;
+            edits
+                .behind
+                .insert(statement.span.end, format!("/*nt:{number} after{{*/{taken}/*}}nt:{number}*/"));
+        }
+        edits.before.insert(place, format!("/*nt:{number}{{*/{span}/*}}nt:{number}*/"));
+        let called = module.at(parts.callee);
+        edits.before.replace(parts.callee, replacement(called, &name(called, prefix, targets.kernel)));
+        let new = match parts.list {
             None => format!(", ({argument})"),
             Some(true) => argument,
             Some(false) => format!(", {argument}"),
         };
-        edits.insert(at, replacement("", &new));
+        edits.before.insert(parts.end, replacement("", &new));
     }
-    next
+    edits
 }
 
 /// The span before a call: the argument, and what stands in it.
@@ -116,43 +182,71 @@ fn give(targets: &Targets<'_>, own: &Context, wanted: &Context, argument: &str) 
         let _ = writeln!(moves, "\tld.param.u{bits} {register}, [{prefix}ctx+{}];", from.offset);
         let _ = writeln!(moves, "\tst.param.b{bits} [{argument}+{}], {register};", slot.offset);
     }
-    for passed in &wanted.states {
-        let state = targets.program.states.get(passed.state.0 as usize).map_or("", |state| &state.name);
+    for passed in &wanted.passed {
+        let register = passed.carried.register(targets.program, prefix);
         let (bits, offset) = (8 * passed.size, passed.offset);
-        let _ = writeln!(moves, "\tst.param.b{bits} [{argument}+{offset}], %{prefix}s_{state};");
+        let _ = writeln!(moves, "\tst.param.b{bits} [{argument}+{offset}], {register};");
     }
-    let [words, longs] = counts;
+    let declared = declared(prefix, counts);
+    format!(".param .align 8 .b8 {argument}[{}]; {{{declared}\n{moves}\t}}\n\t", wanted.size)
+}
+
+/// The declarations of so many registers of 32 bits and of 64.
+pub(crate) fn declared(prefix: &str, [words, longs]: [u32; 2]) -> String {
     let mut declared = String::new();
+    // Writing to a String cannot fail.
     if 0 < words {
         let _ = write!(declared, " .reg .b32 %{prefix}r<{words}>;");
     }
     if 0 < longs {
         let _ = write!(declared, " .reg .b64 %{prefix}d<{longs}>;");
     }
-    format!(".param .align 8 .b8 {argument}[{}]; {{{declared}\n{moves}\t}}\n\t", wanted.size)
+    declared
 }
 
-/// The name that is called, where one argument more goes, and whether there is an empty list, one that is not, or none.
-fn parts(module: &Module<'_>, instruction: &Instruction) -> Option<(Span, u32, Option<bool>)> {
-    let all: Vec<(TokenKind, Span)> = module.code(instruction.operands).collect();
-    let mut rest = all.as_slice();
-    if let [(TokenKind::OpenParen, _), ..] = rest {
-        let close = rest.iter().position(|(kind, _)| *kind == TokenKind::CloseParen)?;
-        rest = rest.get(close + 2..)?;
-    }
-    match rest {
-        [(TokenKind::Name, callee)] => Some((*callee, callee.end, None)),
-        [
-            (TokenKind::Name, callee),
-            (TokenKind::Comma, _),
-            (TokenKind::OpenParen, open),
-            inner @ ..,
-            (TokenKind::CloseParen, _),
-        ] => {
-            let at = inner.last().map_or(open.end, |(_, last)| last.end);
-            Some((*callee, at, Some(inner.is_empty())))
+/// The operands of a direct call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts {
+    /// What takes its result, if it has one.
+    pub(crate) result: Option<Span>,
+    /// The name that is called.
+    pub(crate) callee: Span,
+    /// Where one argument more goes.
+    end: u32,
+    /// Is the list of arguments empty? `None` where there is no list.
+    list: Option<bool>,
+}
+
+impl Parts {
+    /// `(ret), f, (a, b)`, `f, (a)`, `(ret), f`, `f`
+    pub(crate) fn of(module: &Module<'_>, instruction: &Instruction) -> Option<Parts> {
+        let all: Vec<(TokenKind, Span)> = module.code(instruction.operands).collect();
+        let (result, rest) = match all.as_slice() {
+            [
+                (TokenKind::OpenParen, _),
+                (TokenKind::Name, result),
+                (TokenKind::CloseParen, _),
+                (TokenKind::Comma, _),
+                rest @ ..,
+            ] => (Some(*result), rest),
+            rest => (None, rest),
+        };
+        match rest {
+            [(TokenKind::Name, callee)] => {
+                Some(Parts { result, callee: *callee, end: callee.end, list: None })
+            }
+            [
+                (TokenKind::Name, callee),
+                (TokenKind::Comma, _),
+                (TokenKind::OpenParen, open),
+                inner @ ..,
+                (TokenKind::CloseParen, _),
+            ] => {
+                let end = inner.last().map_or(open.end, |(_, last)| last.end);
+                Some(Parts { result, callee: *callee, end, list: Some(inner.is_empty()) })
+            }
+            _ => None,
         }
-        _ => None,
     }
 }
 
@@ -229,7 +323,7 @@ fn lasting(module: &Module<'_>, function: usize) -> Option<Span> {
 /// A call of a clone that cannot be redirected.
 fn unclear(module: &Module<'_>, cloned: &Cloned, calls: &Calls, function: usize) -> Option<Span> {
     let is_clear = |statement: u32| match module.statements.get(statement as usize)?.kind {
-        Kind::Instruction(instruction) => parts(module, &instruction),
+        Kind::Instruction(instruction) => Parts::of(module, &instruction),
         _ => None,
     };
     let mut all = calls.within(function).iter().filter(|call| cloned.has(call.callee));
@@ -238,7 +332,12 @@ fn unclear(module: &Module<'_>, cloned: &Cloned, calls: &Calls, function: usize)
 }
 
 /// The contexts of the clones, by function.
-pub(crate) fn contexts(plan: &Plan<'_>, program: &Program, cloned: &Cloned) -> BTreeMap<usize, Context> {
+pub(crate) fn contexts(
+    module: &Module<'_>,
+    plan: &Plan<'_>,
+    program: &Program,
+    cloned: &Cloned,
+) -> BTreeMap<usize, Context> {
     let context = |needs: &Needs| {
         let of_map = |number: u32| match (number as usize).checked_sub(plan.maps.len()) {
             None => plan.maps.get(number as usize).is_some_and(|map| needs.maps.contains(map)),
@@ -247,21 +346,37 @@ pub(crate) fn contexts(plan: &Plan<'_>, program: &Program, cloned: &Cloned) -> B
         let uses = |fill: Fill| match fill {
             Fill::Zero => needs.zero,
             Fill::Launch => needs.launch,
-            Fill::Base(number) | Fill::Capacity(number) => of_map(number),
-            Fill::Cursor(_) | Fill::Drops(_) | Fill::Units(_) | Fill::Counts(_) => false,
+            Fill::Base(number)
+            | Fill::Capacity(number)
+            | Fill::Cursor(number)
+            | Fill::Drops(number)
+            | Fill::Units(number)
+            | Fill::Counts(number) => of_map(number),
         };
-        let states: Vec<(StateId, &str, u32)> = needs
-            .states
-            .iter()
-            .filter_map(|&id| {
-                let state = program.states.get(id.0 as usize)?;
-                let size = if plan.bounds.counter(id).is_some() { Some(4) } else { size(state.ty) };
-                Some((id, state.name.as_str(), size?))
-            })
-            .collect();
-        (needs.function, plan.context.of_clone(plan.prefix, uses, &states))
+        let sized = |carried: Carried| match carried {
+            Carried::State(id) if plan.bounds.counter(id).is_none() => {
+                Some((carried, size(program.states.get(id.0 as usize)?.ty)?))
+            }
+            Carried::State(_) | Carried::Cursor(_) => Some((carried, 4)),
+        };
+        let states = needs.states.iter().map(|&id| Carried::State(id));
+        let given: Vec<(Carried, u32)> = states.chain(cursors(program, needs)).filter_map(sized).collect();
+        let back: Vec<(Carried, u32)> = comes_back(program, needs).filter_map(sized).collect();
+        let out = returns::Out::of(module, program, needs.function, &back);
+        (needs.function, plan.context.of_clone(program, plan.prefix, uses, &given, out))
     };
     cloned.list.iter().map(context).collect()
+}
+
+/// The cursors that a clone moves, itself or by what it calls: they go in and come out.
+fn cursors(program: &Program, needs: &Needs) -> impl Iterator<Item = Carried> {
+    let moves = |&&map: &&usize| program.maps.get(map).is_some_and(|map| map.kind != MapKind::Array);
+    needs.maps.iter().filter(moves).map(|&map| Carried::Cursor(MapId(map as u32)))
+}
+
+/// What callers of a clone take back.
+pub(crate) fn comes_back(program: &Program, needs: &Needs) -> impl Iterator<Item = Carried> {
+    needs.back.iter().map(|&id| Carried::State(id)).chain(cursors(program, needs))
 }
 
 /// The clones of a function's declarations, each behind it; `inside` are the edits of the definition's body.
@@ -286,6 +401,9 @@ pub(crate) fn edit(
             own.replace(linkage, replacement(module.at(linkage), ""));
         }
         own.replace(function.name, replacement(of, &clone));
+        if let Some(out) = &context.out {
+            out.edit(module, function, targets.prefix, &mut own);
+        }
         crate::context::parameter(function, context, &mut own);
         if index == needs.function {
             own.extend(inside.clone());
@@ -310,8 +428,11 @@ impl<'a> Plan<'a> {
         });
         let states = states.collect();
         let of_clone = |site: &crate::bodies::Site<'_>| site.found.function == needs.function;
-        let (sites, rest) = std::mem::take(&mut self.sites).into_iter().partition(of_clone);
+        let (sites, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.sites).into_iter().partition(of_clone);
         self.sites = rest;
+        let uses = |map: MapId| needs.maps.contains(&(map.0 as usize));
+        let streams = self.streams.of_clone(uses, &sites);
+        let slots = self.slots.of_clone(needs.function, uses);
         Plan {
             prefix: self.prefix,
             pins: self.pins,
@@ -321,8 +442,8 @@ impl<'a> Plan<'a> {
             context,
             maps: self.maps.clone(),
             tables: self.tables.clone(),
-            streams: crate::streams::Streams::default(),
-            slots: crate::slots::Slots::default(),
+            streams,
+            slots,
             block: self.block,
             assume: self.assume,
             relied: std::cell::Cell::new(self.relied.get()),

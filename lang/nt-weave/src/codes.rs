@@ -62,6 +62,9 @@ pub(crate) enum Stored {
     Bits(Box<Proved>),
     /// Addresses: a stride where it is one, else a list; with `stride` unset the stride is not tried.
     Tested { stride: bool },
+    /// How many bytes a copy moves, of which operands may say that they are fewer: nothing where all lanes move all, or all
+    /// move none, and else the lanes' values, 4 bytes each.
+    Whole { size: u32 },
     /// The lanes' values, 4 bytes each.
     Words,
     /// The lanes' values, 8 bytes each.
@@ -80,7 +83,7 @@ impl Stored {
     pub(crate) fn most_slots(&self) -> u32 {
         match self {
             Stored::Known(_) | Stored::Bits(_) => 0,
-            Stored::Words => 32 / 4,
+            Stored::Words | Stored::Whole { .. } => 32 / 4,
             Stored::Tested { .. } | Stored::Longs => 32 / 2,
         }
     }
@@ -92,6 +95,9 @@ impl Stored {
             Stored::Bits(proved) => vec![Form::Bits(proved.strides.clone())],
             Stored::Tested { stride: true } => vec![Form::List64, Form::List32, Form::Stride],
             Stored::Tested { stride: false } => vec![Form::List64, Form::List32],
+            Stored::Whole { size } => {
+                vec![Form::List32, Form::Known(u64::from(*size)), Form::Known(0)]
+            }
             Stored::Words => vec![Form::List32],
             Stored::Longs => vec![Form::List64],
         }
@@ -104,6 +110,8 @@ pub(crate) struct Context<'a, 'b> {
     pub(crate) body: &'a Probe,
     /// What is proved of the address of the instruction at the site.
     pub(crate) access: Option<&'a Access>,
+    /// How many bytes the instruction moves at most, where operands tell it.
+    pub(crate) whole: Option<u32>,
     /// What is relied on of launches grows by what the proofs rely on.
     pub(crate) assumes: &'b mut Conditions,
 }
@@ -114,7 +122,7 @@ pub(crate) fn stored(
     map: MapId,
     values: &[(u32, ValueId)],
 ) -> Result<Vec<(u32, Stored)>, String> {
-    let Context { probe, body, access, assumes } = context;
+    let Context { probe, body, access, whole, assumes } = context;
     let declared = probe.program.maps.get(map.0 as usize).ok_or("its program has no such map")?;
     let base = declared.base_field();
     let mut all = Vec::new();
@@ -138,6 +146,9 @@ pub(crate) fn stored(
                 Stored::Tested { stride: false }
             }
             _ if is_base => Stored::Tested { stride: true },
+            (Some(Op::Operand(program::Operand::Bytes)), _) if whole.is_some() => {
+                Stored::Whole { size: whole.unwrap_or_default() }
+            }
             _ if layout::size(ty) <= 4 => Stored::Words,
             _ => Stored::Longs,
         };

@@ -15,10 +15,11 @@
 
 use crate::UsedTable;
 use crate::choose::Names;
-use crate::clones::Passed;
+use crate::clones::{Carried, Passed};
 use crate::pins::Pins;
+use crate::returns::Out;
 use nt_ir::layout::{Layout, Presence, SLOT};
-use nt_ir::program::{MapKind, Program, StateId};
+use nt_ir::program::{MapKind, Program};
 use nt_ptx::Edits;
 use nt_ptx::syntax::{Function, Module};
 use std::fmt::Write;
@@ -30,8 +31,10 @@ pub(crate) struct Context {
     pub(crate) size: u32,
     /// By offset.
     pub(crate) slots: Vec<Slot>,
-    /// Of a clone, the states that it is given.
-    pub(crate) states: Vec<Passed>,
+    /// Of a clone, the registers of its caller that it is given.
+    pub(crate) passed: Vec<Passed>,
+    /// Of a clone, what it gives back, if anything.
+    pub(crate) out: Option<Out>,
     /// The parameter and its claim.
     declaration: String,
     /// What a claim calls each map and table, and what it says of its shape.
@@ -175,21 +178,23 @@ impl Context {
             let _ = write!(declaration, " pin.{}={}", pin.symbol, pin.index);
         }
         declaration.push_str("*/");
-        Context { size, slots, states: Vec::new(), declaration, names, shapes }
+        Context { size, slots, passed: Vec::new(), out: None, declaration, names, shapes }
     }
 
-    /// What a clone is given of the kernel's: the words of what it uses, by `uses`, and states, by name and type's bytes.
+    /// What a clone is given of the kernel's: the words of what it uses, by `uses`, and registers, with their bytes.
     pub(crate) fn of_clone(
         &self,
+        program: &Program,
         prefix: &str,
         uses: impl Fn(Fill) -> bool,
-        states: &[(StateId, &str, u32)],
+        given: &[(Carried, u32)],
+        out: Option<Out>,
     ) -> Context {
         let mut words: Vec<Slot> = self.slots.iter().copied().filter(|slot| uses(slot.fill)).collect();
         // Those of 8 bytes first, so that all are aligned.
         words.sort_by_key(|slot| std::cmp::Reverse(slot.size));
-        let mut states = states.to_vec();
-        states.sort_by_key(|(_, _, size)| std::cmp::Reverse(*size));
+        let mut given = given.to_vec();
+        given.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
         let mut size = 0u32;
         let mut next = |bytes: u32| {
             size = size.next_multiple_of(bytes) + bytes;
@@ -201,8 +206,8 @@ impl Context {
         for is_wide in [true, false] {
             let of_size = words.iter().filter(|slot| wide(slot.size) == is_wide);
             slots.extend(of_size.map(|slot| Slot { offset: next(slot.size), ..*slot }));
-            let of_size = states.iter().filter(|(_, _, bytes)| wide(*bytes) == is_wide);
-            passed.extend(of_size.map(|&(state, _, size)| Passed { state, offset: next(size), size }));
+            let of_size = given.iter().filter(|(_, bytes)| wide(*bytes) == is_wide);
+            passed.extend(of_size.map(|&(carried, size)| Passed { carried, offset: next(size), size }));
         }
         let size = size.next_multiple_of(8);
         let mut declaration = format!(".param .align 8 .b8 {prefix}ctx[{size}]/*nt:ctx prefix={prefix}");
@@ -218,9 +223,8 @@ impl Context {
                 None => write!(declaration, " {word}@{offset}:{size}"),
             };
         }
-        for Passed { state, offset, size } in &passed {
-            let name = states.iter().find(|(id, ..)| id == state).map_or("", |(_, name, _)| *name);
-            let _ = write!(declaration, " state.{name}@{offset}:{size}");
+        for Passed { carried, offset, size } in &passed {
+            let _ = write!(declaration, " {}@{offset}:{size}", carried.word(program));
         }
         used.sort_unstable();
         used.dedup();
@@ -228,7 +232,7 @@ impl Context {
             declaration.push_str(self.shapes.get(map as usize).map_or("", String::as_str));
         }
         declaration.push_str("*/");
-        Context { size, slots, states: passed, declaration, names: Vec::new(), shapes: Vec::new() }
+        Context { size, slots, passed, out, declaration, names: Vec::new(), shapes: Vec::new() }
     }
 }
 

@@ -20,6 +20,7 @@ mod bodies;
 mod bounds;
 mod callees;
 mod choose;
+mod chunks;
 mod clones;
 mod codes;
 mod context;
@@ -33,6 +34,7 @@ mod pins;
 mod place;
 mod plan;
 mod prune;
+mod returns;
 mod sites;
 mod slots;
 mod sought;
@@ -232,23 +234,24 @@ pub fn weave_with(
             }
             choose::kernel(module, info, &names, &points, function)?;
             let of_program = &probe.program;
-            let cloned =
-                callees::Cloned::of(module, info, of_program, &calls, function, &states, &mut sites)?;
-            clones::check(module, of_program, &cloned, &calls, function, &prefix, &clone_names)?;
-            choose::surroundings(module, function, &sites, &pins)?;
             let of_kernel =
                 slots::Kernel { module, info, names: &names, files: &files, program: of_program, function };
             let slots = slots::plan(of_kernel, &sites, &calls.callees(function), &mut places)?;
+            let cloned =
+                callees::Cloned::of(module, info, of_program, &calls, function, &states, &mut sites, &slots)?;
+            clones::check(module, of_program, &cloned, &calls, function, &prefix, &clone_names)?;
+            returns::check(module, info, of_program, &cloned, &calls, function)?;
+            choose::surroundings(module, function, &sites, &pins)?;
             choose::surroundings(module, function, &slots.ends, &pins)?;
             let constants = pins::constants(module, info, function, options)?;
             pins.check_room(&constants, closer.at)?;
             let known =
                 plan::Known { module, info, probe, pins: &pins, prefix: &prefix, assume: options.assume };
-            let mut plan = plan::run(known, function, &closer, states, sites, slots)?;
+            let mut plan = plan::run(known, function, &closer, &calls, states, sites, slots)?;
 
             let mut own = Edits::new();
             let mut next = next_span;
-            let contexts = clones::contexts(&plan, of_program, &cloned);
+            let contexts = clones::contexts(module, &plan, of_program, &cloned);
             let targets = clones::Targets {
                 cloned: &cloned,
                 contexts: &contexts,
@@ -256,32 +259,44 @@ pub fn weave_with(
                 prefix: &prefix,
                 kernel: &name,
             };
-            let mut inside = Vec::new();
+            let firsts = plan.first_sites();
+            let (mut inside, mut numbers) = (Vec::new(), Vec::new());
             for of in &cloned.list {
                 let Some(context) = contexts.get(&of.function) else { continue };
                 let clone = plan.of_clone(of, context.clone());
                 let spans = place::run(module, info, probe, &clone, of.function, next)?;
                 next = spans.next;
-                let mut edits = spans.edits;
-                next = clones::redirect(module, &targets, &calls, of.function, context, next, &mut edits);
+                let calls = clones::redirect(module, info, &targets, &calls, of.function, context, &mut next);
+                let mut edits = calls.behind;
+                edits.extend(spans.edits);
+                edits.extend(calls.before);
+                if let Some(out) = &context.out {
+                    returns::give_back(module, &targets, of.function, out, &mut next, &mut edits);
+                }
                 next = clones::pin(module, &pins, &prefix, of.function, next, &mut edits);
                 clones::edit(module, &names, (of, context), &targets, &edits, &mut own)
                     .map_err(edit_error)?;
                 plan.relied.set(plan.relied.get().union(clone.relied.get()));
                 inside.extend(sites::describe(module, clone.sites.iter().map(|s| &s.found), &spans.numbers));
+                let first = firsts.get(&of.function).copied().unwrap_or(0);
+                numbers.extend(spans.numbers.iter().map(|&(site, number)| (first + site, number)));
             }
             let spans = place::run(module, info, probe, &plan, function, next)?;
             next = spans.next;
+            let calls = clones::redirect(module, info, &targets, &calls, function, &plan.context, &mut next);
             context::edit(module, &names, function, &plan.context, &mut own);
+            own.extend(calls.behind);
             own.extend(spans.edits);
-            next = clones::redirect(module, &targets, &calls, function, &plan.context, next, &mut own);
+            own.extend(calls.before);
             next_span = next;
             clone_names.extend(clones::names(module, &targets));
             edits.extend(own);
             needs.add(&plan.needs);
             let mut sites = sites::describe(module, plan.sites.iter().map(|s| &s.found), &spans.numbers);
             sites.extend(inside);
-            let kernel = plan.into_kernel(module, probe, function, sites, &spans.numbers);
+            numbers.extend(&spans.numbers);
+            numbers.sort_unstable();
+            let kernel = plan.into_kernel(module, probe, function, sites, &numbers);
             Ok(Some(WovenKernel { constants, uncovered: uncovered.clone(), ..kernel }))
         };
         let done: Result<Option<WovenKernel>, Refused> = one();

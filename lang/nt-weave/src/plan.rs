@@ -13,12 +13,13 @@
 use crate::Refused;
 use crate::bodies::{Closer, Site};
 use crate::bounds::Bounds;
+use crate::callees::Calls;
 use crate::context::{Context, Fill};
 use crate::emit::{SPECIAL_REGISTERS, adds_up_lanes, live};
 use crate::instructions::question;
 use crate::pins::Pins;
 use crate::sites::Found;
-use crate::slots::{self, Slots};
+use crate::slots::Slots;
 use crate::streams::Streams;
 use crate::{Parameter, Raised, UsedMap, UsedStream, UsedTable, WovenKernel, bounds, sites, streams, tables};
 use nt_diag::{Diagnostic, Span};
@@ -29,6 +30,7 @@ use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Version};
 use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
 use nt_ptx::{Edits, ModuleInfo, TokenKind, identifiers_with_prefix};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 /// What is decided about a kernel before any text is made.
 pub(crate) struct Plan<'a> {
@@ -166,6 +168,7 @@ pub(crate) fn run<'a>(
     known: Known<'a, '_>,
     function: usize,
     closer: &Closer<'_>,
+    calls: &Calls,
     states: Vec<Keep>,
     mut sites: Vec<Site<'a>>,
     slots: Slots<'a>,
@@ -177,12 +180,8 @@ pub(crate) fn run<'a>(
     };
     let tables = tables::number(closer, &mut sites)?;
     let kernel = streams::Kernel { module, info, probe, function, assume };
-    // The kernel's come first.
-    let own = sites.partition_point(|site| site.found.function == function);
-    let calls = own < sites.len();
-    let (of_kernel, of_callees) = sites.split_at_mut(own);
-    check_callees(module, probe, function, of_callees)?;
-    let streams = streams::plan(kernel, closer, of_kernel)?;
+    let has_callees = sites.iter().any(|site| site.found.function != function);
+    let streams = streams::plan(kernel, closer, calls, &mut sites)?;
     let maps = used_maps(&sites);
     let uses = uses(&sites, &states);
     let context = Context::lay_out(
@@ -222,7 +221,7 @@ pub(crate) fn run<'a>(
     check_parameters(module, entry, context.size, &mut needs)?;
     check_shadows(module, entry)?;
     let block = required_block(module, entry);
-    let bounds = bounds::run(module, info, program, function, &sites, calls);
+    let bounds = bounds::run(module, info, program, function, &sites, has_callees);
     let relied = Cell::default();
     Ok(Plan {
         prefix,
@@ -241,36 +240,6 @@ pub(crate) fn run<'a>(
         redux,
         needs,
     })
-}
-
-/// Is there nothing in functions that only a kernel can do?
-fn check_callees(
-    module: &Module<'_>,
-    probe: &Prepared,
-    function: usize,
-    sites: &[Site<'_>],
-) -> Result<(), Refused> {
-    for site in sites {
-        let saves = site.bodies.iter().flat_map(|body| &body.code.code);
-        let program = &probe.program;
-        let mut saves = saves.filter_map(|inst| {
-            let is_event = streams::to_stream(probe, &inst.op).is_some();
-            let event = is_event.then_some("an event of a stream");
-            let several =
-                || slots::to_slots(program, &inst.op).map(|_| "a record of an array with a capacity");
-            event.or_else(several)
-        });
-        if let Some(what) = saves.next() {
-            let at = module.functions.get(site.found.function).map_or(Span::at(0), |function| function.name);
-            let kernel = crate::choose::name(module, function);
-            let what = format!("{what} would be saved in this function, which is not woven yet");
-            return Err(Box::new(
-                Diagnostic::error("site-in-callee", at, format!("kernel `{kernel}` cannot be probed"))
-                    .label(what),
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// How each state is kept: registers only for those that are both assigned and read here.
@@ -553,6 +522,12 @@ impl Plan<'_> {
             assumes: self.streams.assumes.union(self.relied.get()),
             minimum_version: self.needs.version.max(module.version.map_or((0, 0), Version::pair)),
         }
+    }
+
+    /// The first of the sites of each function.
+    pub(crate) fn first_sites(&self) -> BTreeMap<usize, usize> {
+        let sites = self.sites.iter().enumerate().rev();
+        sites.map(|(index, site)| (site.found.function, index)).collect()
     }
 
     /// May `condition` be relied on? If so it is from here on.

@@ -17,18 +17,25 @@ use crate::instructions::Wanted;
 use crate::leaves;
 use crate::sites::{self, Found, Places, Point, SourceFiles};
 use crate::streams::Turn;
-use nt_diag::{Diagnostic, Span};
 use nt_ir::program::{MapId, MapKind, Op, Program};
 use nt_ptx::ModuleInfo;
-use nt_ptx::syntax::{Kind, Module};
+use nt_ptx::syntax::Module;
 
 /// The arrays with a capacity of a kernel.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slots<'p> {
     /// Those that something is saved to, rising.
     pub(crate) list: Vec<MapId>,
-    /// The ways out of the kernel, without bodies, where there are such arrays.
+    /// The ways out of the kernel, in functions too, without bodies, where there are such arrays.
     pub(crate) ends: Vec<Site<'p>>,
+}
+
+impl<'p> Slots<'p> {
+    /// Those that a clone of a function uses, whose ways out these are then.
+    pub(crate) fn of_clone(&mut self, function: usize, uses: impl Fn(MapId) -> bool) -> Slots<'p> {
+        let ends = self.ends.extract_if(.., |end| end.found.function == function).collect();
+        Slots { list: self.list.iter().copied().filter(|&map| uses(map)).collect(), ends }
+    }
 }
 
 /// What is known of the kernel.
@@ -58,17 +65,13 @@ pub(crate) fn plan<'p>(
         return Ok(Slots::default());
     }
     leaves::in_sight(module, info, names, function, "an array with a capacity")?;
-    if let Some(at) = callees.iter().find_map(|&callee| exit_in(module, callee)) {
-        let message = format!("kernel `{}` cannot be probed", choose::name(module, function));
-        let what = "a lane may leave here, in a function, where what it has saved to an array with a capacity is not counted yet";
-        return Err(Box::new(
-            Diagnostic::error("exit-in-callee", at, message)
-                .label(what)
-                .help("save to an array without a capacity, or to a `stream<warp>`"),
-        ));
-    }
     let point = Point { wanted: vec![Wanted::Exit], exit: true, ..Point::of(0) };
-    let found = sites::find(module, info, &[point], function, files, places)?;
+    let mut found = sites::find(module, info, &[point], function, files, places)?;
+    // `ret` is no way out of the kernel there.
+    let point = Point { wanted: vec![Wanted::Leave], ..Point::of(0) };
+    for &callee in callees {
+        found.extend(sites::find(module, info, std::slice::from_ref(&point), callee, files, places)?);
+    }
     let end =
         |found| Site { found: Found { probes: Vec::new(), ..found }, bodies: Vec::new(), turn: Turn::Alone };
     Ok(Slots { list, ends: found.into_iter().map(end).collect() })
@@ -88,12 +91,4 @@ pub(crate) fn to_slots(program: &Program, op: &Op) -> Option<MapId> {
     let Op::Save { map, .. } = op else { return None };
     let kind = program.maps.get(map.0 as usize)?.kind;
     matches!(kind, MapKind::Slots { .. }).then_some(*map)
-}
-
-/// An `exit` in a function.
-fn exit_in(module: &Module<'_>, function: usize) -> Option<Span> {
-    module.body(module.functions.get(function)?).iter().find_map(|statement| match statement.kind {
-        Kind::Instruction(instruction) if module.opcode(&instruction).base == "exit" => Some(statement.span),
-        _ => None,
-    })
 }

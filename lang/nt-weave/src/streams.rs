@@ -12,13 +12,17 @@
 
 use crate::Refused;
 use crate::bodies::{Body, Closer, Site};
+use crate::callees::Calls;
+use crate::chunks;
 use crate::codes::{self, Codes, Stored};
-use crate::sites::Kind as SiteKind;
+use crate::operands::Size;
+use crate::sites::{Found, Kind as SiteKind};
 use nt_affine::Access;
 use nt_ir::Prepared;
 use nt_ir::launch::Conditions;
-use nt_ir::layout::{EVENT_SLOTS, Layout};
+use nt_ir::layout::Layout;
 use nt_ir::program::{MapId, Op, Unit};
+use nt_ptx::opcode::Bytes;
 use nt_ptx::syntax::{Kind, Module};
 use nt_ptx::{Flow, ModuleInfo, flow};
 use std::collections::BTreeMap;
@@ -94,6 +98,19 @@ impl Streams {
     pub(crate) fn of(&self, map: MapId) -> Option<&Stream> {
         self.list.iter().find(|stream| stream.map == map)
     }
+
+    /// Those that a clone uses, whose sites these are.
+    pub(crate) fn of_clone(&self, uses: impl Fn(MapId) -> bool, sites: &[Site<'_>]) -> Streams {
+        // What codes there are is the kernel's to say.
+        let without_codes = |stream: &Stream| Stream { codes: Codes::default(), ..*stream };
+        let list = self.list.iter().filter(|stream| uses(stream.map)).map(without_codes).collect();
+        Streams { list, assumes: self.assumes, shares: shares(sites.iter()) }
+    }
+}
+
+/// Do any of these sites share an election?
+fn shares<'s, 'p: 's>(mut sites: impl Iterator<Item = &'s Site<'p>>) -> bool {
+    sites.any(|site| site.turn == Turn::First)
 }
 
 /// What is known of the kernel.
@@ -106,10 +123,11 @@ pub(crate) struct Kernel<'a, 's> {
     pub(crate) assume: Conditions,
 }
 
-/// Plans the events of all bodies.
+/// Plans the events of all bodies, those in functions that the kernel calls among them.
 pub(crate) fn plan(
     kernel: Kernel<'_, '_>,
     closer: &Closer<'_>,
+    calls: &Calls,
     sites: &mut [Site<'_>],
 ) -> Result<Streams, Refused> {
     let Kernel { module, info, probe, function, assume } = kernel;
@@ -117,29 +135,30 @@ pub(crate) fn plan(
     if !sites.iter().flat_map(|site| &site.bodies).any(is_event) {
         return Ok(Streams::default());
     }
-    let flow = flow(module, info, function);
-    let addresses = nt_affine::addresses(module, info, function, assume);
     let mut streams = Streams::default();
     let mut codes: BTreeMap<MapId, Codes> = BTreeMap::new();
+    let mut addresses: BTreeMap<usize, Vec<Access>> = BTreeMap::new();
     for (index, site) in (0..).zip(&mut *sites) {
+        if !site.bodies.iter().any(is_event) {
+            continue;
+        }
+        let of = site.found.function;
+        let addresses = addresses.entry(of).or_insert_with(|| nt_affine::addresses(module, info, of, assume));
         // Where the guard does not hold the values are 0, of which nothing is proved.
         let is_proved = site.found.guard.is_none() || !site.found.reach;
-        let access = site.found.statement.filter(|_| is_proved).and_then(|at| access(&addresses, at));
+        let access = site.found.statement.filter(|_| is_proved).and_then(|at| access(addresses, at));
+        let whole = whole(&site.found);
         for body in &mut site.bodies {
             for (inst, one) in body.code.code.iter().enumerate() {
                 let Some((map, values)) = to_stream(probe, &one.op) else { continue };
                 let context =
-                    codes::Context { probe, body: &body.code, access, assumes: &mut streams.assumes };
+                    codes::Context { probe, body: &body.code, access, whole, assumes: &mut streams.assumes };
                 let refusal = |why: String| {
                     let message = format!("kernel `{}` cannot be probed: {why}", closer.kernel);
                     Box::new(nt_diag::Diagnostic::error("cannot-weave", closer.at, message))
                 };
-                if body.code.unit != Unit::Warp || body.leaves {
-                    return Err(refusal(
-                        "a stream takes what `warp` probes save, and of a `warp` probe at `kernel:exit` the last \
-                         lanes to leave must be known, which is not supported yet"
-                            .into(),
-                    ));
+                if body.code.unit != Unit::Warp {
+                    return Err(refusal("a stream takes what `warp` probes save".into()));
                 }
                 let lanes = codes::stored(context, map, values).map_err(refusal)?;
                 let of_map = codes.entry(map).or_default();
@@ -148,13 +167,34 @@ pub(crate) fn plan(
             }
         }
     }
+    let flows: BTreeMap<usize, Flow> = calls
+        .callees(function)
+        .into_iter()
+        .chain([function])
+        .map(|function| (function, flow(module, info, function)))
+        .collect();
     for (map, codes) in codes {
-        let chunk = chunk(probe, map, &flow, sites);
+        let chunk = chunks::slots(probe, map, function, calls, &flows, sites);
         streams.list.push(Stream { map, chunk, codes });
     }
-    share(probe, &streams.list, &flow, module, sites);
-    streams.shares = sites.iter().any(|site| site.turn == Turn::First);
+    // The sites of a function stand together.
+    for sites in sites.chunk_by_mut(|one, other| one.found.function == other.found.function) {
+        let of = sites.first().and_then(|site| flows.get(&site.found.function));
+        if let Some(flow) = of {
+            share(probe, &streams.list, flow, module, sites);
+        }
+    }
+    streams.shares = shares(sites.iter().filter(|site| site.found.function == function));
     Ok(streams)
+}
+
+/// How many bytes the copy at a site moves at most, where an operand says that it may be fewer.
+fn whole(found: &Found) -> Option<u32> {
+    match (&found.access.size, found.facts.map(|facts| facts.bytes)) {
+        (Some(Size::Register(_)), Some(Bytes::CopySize { size, source: Some(_), .. })) => size,
+        (Some(Size::Unless { size, .. }), _) => Some(*size),
+        _ => None,
+    }
 }
 
 /// The map and values of a save to a stream.
@@ -177,7 +217,7 @@ fn access(addresses: &[Access], statement: u32) -> Option<&Access> {
 }
 
 /// The slots that an event takes at most.
-fn most_slots(probe: &Prepared, event: &Event) -> u32 {
+pub(crate) fn most_slots(probe: &Prepared, event: &Event) -> u32 {
     let header = layout(probe, event.map).and_then(|layout| layout.stream).map_or(1, |l| l.header_slots);
     event.lanes.iter().fold(header, |sum, (_, stored)| sum + stored.most_slots())
 }
@@ -277,64 +317,4 @@ fn is_straight(flow: &Flow, module: &Module<'_>, a: u32, b: u32) -> bool {
         _ => false,
     };
     a <= b && block.is_some() && block == flow.block_of(b) && !between.iter().any(|one| is_call(&one.kind))
-}
-
-/// The slots of a chunk: few where a warp saves few events, so that the first chunks of many warps fit a stream; the most
-/// where it goes round and claims one chunk after the other. A claim costs time of the whole device, docs/performance.md.
-fn chunk(probe: &Prepared, map: MapId, flow: &Flow, sites: &[Site<'_>]) -> u32 {
-    const LEAST: u32 = 4;
-    const MOST: u32 = EVENT_SLOTS + 1;
-    let of_map = |site: &Site<'_>| -> u32 {
-        let events = site.bodies.iter().flat_map(|body| &body.events).filter(|event| event.map == map);
-        events.map(|event| most_slots(probe, event)).sum()
-    };
-    let is_listed = |event: &Event| event.map == map && event.is_long();
-    if sites.iter().flat_map(|site| &site.bodies).flat_map(|body| &body.events).any(is_listed) {
-        return MOST;
-    }
-    // The slots of each basic block; the entry is in the first.
-    let mut blocks = vec![0u32; flow.blocks.len().max(1)];
-    for site in sites {
-        let block = site.found.statement.and_then(|at| flow.block_of(at)).unwrap_or(0);
-        if let Some(slots) = blocks.get_mut(block) {
-            *slots = slots.saturating_add(of_map(site));
-        }
-    }
-    let in_loop = loops(flow);
-    let turns = blocks.iter().zip(&in_loop).any(|(&slots, &in_loop)| in_loop && 0 < slots);
-    if turns || flow.is_cut {
-        return MOST;
-    }
-    let slots = longest(flow, &blocks).saturating_add(1).min(MOST);
-    slots.next_power_of_two().clamp(LEAST, MOST)
-}
-
-/// Which blocks may run more than once; some that do not are among them.
-///
-/// A round of a loop leaves its last block in text order backward, and all that lies between is covered by such steps.
-fn loops(flow: &Flow) -> Vec<bool> {
-    let mut in_loop = vec![flow.is_cut; flow.blocks.len().max(1)];
-    for &(branch, label) in &flow.backward {
-        if let (Some(from), Some(to)) = (flow.block_of(label), flow.block_of(branch)) {
-            in_loop.get_mut(from..=to).into_iter().flatten().for_each(|block| *block = true);
-        }
-    }
-    in_loop
-}
-
-/// The most slots on a way through the function, no block twice.
-fn longest(flow: &Flow, blocks: &[u32]) -> u32 {
-    // What comes before each block; edges back are of loops that have no slots.
-    let mut before = vec![0u32; blocks.len()];
-    let mut most = blocks.iter().copied().max().unwrap_or(0);
-    for (number, block) in flow.blocks.iter().enumerate() {
-        let here = before.get(number).unwrap_or(&0).saturating_add(*blocks.get(number).unwrap_or(&0));
-        most = most.max(here);
-        for &next in block.successors.iter().filter(|&&next| number < next as usize) {
-            if let Some(slot) = before.get_mut(next as usize) {
-                *slot = here.max(*slot);
-            }
-        }
-    }
-    most
 }

@@ -88,10 +88,8 @@ fn assembles(ptxas: &Ptxas, name: &str, ptx: &str, woven: &str) -> bool {
     }
 }
 
-/// `kernel:exit` cannot be promised where callees are not known, and states do not come back out of functions.
-const PAST_THE_EXIT: &[&str] = &["indirect-call", "unknown-callee", "state-out-of-callee"];
-/// Nor are events saved in functions.
-const IN_CALLEES: &[&str] = &["indirect-call", "unknown-callee", "state-out-of-callee", "site-in-callee"];
+/// `kernel:exit` cannot be promised where callees are not known.
+const PAST_THE_EXIT: &[&str] = &["indirect-call", "unknown-callee"];
 
 /// The two compilers that most programs come from; the others' texts are for those tests that ask for sites.
 fn is_first(name: &str) -> bool {
@@ -125,50 +123,50 @@ fn clusters() {
 
 #[test]
 fn bytes_of_global_memory() {
-    check("gmem_bytes", IN_CALLEES, |_| true);
+    check("gmem_bytes", PAST_THE_EXIT, |_| true);
 }
 
 #[test]
 fn matrix_instructions() {
-    check("tensorop_count", IN_CALLEES, is_first);
+    check("tensorop_count", PAST_THE_EXIT, is_first);
 }
 
 #[test]
 fn tables_of_every_kind() {
-    check("counters", IN_CALLEES, |_| true);
+    check("counters", PAST_THE_EXIT, |_| true);
 }
 
 #[test]
 fn addresses_and_sizes() {
-    check("addresses", IN_CALLEES, is_first);
+    check("addresses", PAST_THE_EXIT, is_first);
 }
 
 /// A probe at every instruction at once. Among asynchronous matrix instructions none may stand.
 #[test]
 fn hot_lines() {
-    let refused = [IN_CALLEES, &["among-wgmma"]].concat();
+    let refused = [PAST_THE_EXIT, &["among-wgmma"]].concat();
     check("hot_lines", &refused, |name| is_first(name) && name.contains("sm_90") && !name.contains("debug"));
 }
 
 /// Events, of which most are proved and some are tested.
 #[test]
 fn memory_traces_where_launches_are_known() {
-    check_for("dmat", IN_CALLEES, Conditions::ALL, |_| true);
+    check_for("dmat", PAST_THE_EXIT, Conditions::ALL, |_| true);
 }
 
 /// Events, of which all are tested.
 #[test]
 fn memory_traces() {
-    check("dmat", IN_CALLEES, is_first);
+    check("dmat", PAST_THE_EXIT, is_first);
 }
 
 #[test]
 fn rounds_of_loops() {
-    check("progress", IN_CALLEES, |_| true);
+    check("progress", PAST_THE_EXIT, |_| true);
 }
 
 /// Behind instructions and before them, with what they take and give, and in functions.
 #[test]
 fn values_and_functions() {
-    check("values", &[IN_CALLEES, &["among-wgmma"]].concat(), is_first);
+    check("values", &[PAST_THE_EXIT, &["among-wgmma"]].concat(), is_first);
 }

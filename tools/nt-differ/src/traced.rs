@@ -19,18 +19,15 @@ const WINDOWS: u64 = 1 << 47;
 /// A lane at a site, and where it accesses memory.
 type Touch = (u64, usize, u32, u64);
 
-/// The sites of a kind as statements of the kernel's text, by index among all sites.
+/// The sites of a kind as statements of the text, by index among all sites.
 fn statements(
     case: &Case<'_>,
     is_meant: impl Fn(nt_weave::Kind) -> bool,
 ) -> Result<Vec<Option<u32>>, String> {
     let kernel = case.probed.kernel(&case.job.kernel).ok_or("no such kernel")?;
     let source = Source::new("", case.text.text);
-    let function = case.text.module.functions.iter().find(|f| case.text.module.at(f.name) == case.job.kernel);
-    let body = function.and_then(|function| function.body.as_ref()).ok_or("a kernel without a body")?;
-    let start = body.statements.start;
     let mut at: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-    for (number, statement) in (start..).zip(case.text.module.body(function.ok_or("no kernel")?)) {
+    for (number, statement) in (0..).zip(&case.text.module.statements) {
         if matches!(statement.kind, Kind::Instruction(_)) {
             let position = source.position(statement.span.start);
             at.insert((position.line, position.column), number);
@@ -110,15 +107,14 @@ fn nothing_is_left_out(case: &Case<'_>, sites: &BTreeMap<u32, usize>) -> Result<
 
 /// The sites whose addresses are recorded exactly whatever lanes meet.
 fn trusted(case: &Case<'_>, statements: &[Option<u32>]) -> BTreeSet<usize> {
-    let index =
-        case.text.module.functions.iter().position(|f| case.text.module.at(f.name) == case.job.kernel);
-    let proofs = index.map_or_else(Vec::new, |index| {
-        nt_affine::addresses(&case.text.module, &case.text.info, index, case.assume)
-    });
-    let relies = |statement: u32| {
-        let proof = proofs.iter().find(|access| access.statement == statement).map(|access| &access.proof);
-        matches!(proof, Some(Proof::Bits { joins: true, .. }))
-    };
+    let functions = 0..case.text.module.functions.len();
+    let proofs = functions
+        .flat_map(|index| nt_affine::addresses(&case.text.module, &case.text.info, index, case.assume));
+    let relying: BTreeSet<u32> = proofs
+        .filter(|access| matches!(access.proof, Proof::Bits { joins: true, .. }))
+        .map(|access| access.statement)
+        .collect();
+    let relies = |statement: u32| relying.contains(&statement);
     let sites = statements.iter().enumerate();
     sites
         .filter(|(_, statement)| case.is_plain || statement.is_some_and(|statement| !relies(statement)))

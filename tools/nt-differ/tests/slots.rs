@@ -655,3 +655,84 @@ fn a_bool_that_tells_that_its_record_is_there() {
         }
     }
 }
+
+/// Thread i calls `f` of i mod 4, which calls itself as often; where i is above 19 `g` lets it leave from there.
+const FUNCTIONS: &str = "
+.func (.param .b32 f_r) f(.param .b32 f_0)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<5>;
+	ld.param.b32 %r1, [f_0];
+	mov.u32 %r3, 7;
+	setp.eq.u32 %p1, %r1, 0;
+	@%p1 bra $L_end;
+	sub.u32 %r2, %r1, 1;
+	{
+	.param .b32 a;
+	.param .b32 b;
+	st.param.b32 [a], %r2;
+	call (b), f, (a);
+	ld.param.b32 %r3, [b];
+	}
+	add.u32 %r3, %r3, 1;
+$L_end:
+	st.param.b32 [f_r], %r3;
+	ret;
+}
+.func g(.param .b32 g_0)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<2>;
+	ld.param.b32 %r1, [g_0];
+	setp.gt.u32 %p1, %r1, 19;
+	@%p1 exit;
+	ret;
+}
+.visible .entry k(.param .u64 p)
+{
+	.reg .b32 %r<9>;
+	mov.u32 %r1, %tid.x;
+	and.b32 %r2, %r1, 3;
+	{
+	.param .b32 param0;
+	.param .b32 retval0;
+	st.param.b32 [param0], %r2;
+	call.uni (retval0), f, (param0);
+	ld.param.b32 %r3, [retval0];
+	}
+	{
+	.param .b32 param1;
+	st.param.b32 [param1], %r1;
+	call.uni g, (param1);
+	}
+	mul.lo.u32 %r3, %r3, 3;
+	ret;
+}
+";
+
+#[test]
+fn counts_go_into_functions_and_come_back() {
+    for policy in ["drop", "wrap"] {
+        // In each call but the innermost: what it was given; what came back to it; and in the kernel at last.
+        let case = Case {
+            ptx: FUNCTIONS,
+            probe: format!(
+                "map m: array<thread>[3] {policy} {{ value: u32 }}
+                 ptx:\"sub.u32\", ptx:\"add.u32\", ptx:\"mul.lo.u32\" {{ m.save(in1 as u32); }}"
+            ),
+            grid: [2, 1, 1],
+            block: [32, 1, 1],
+            buffer: vec![0],
+        };
+        for (thread, unit) in (0u64..).zip(case.units("m")) {
+            let thread = thread % 32;
+            let depth = thread % 4;
+            let down = (1..=depth).rev();
+            let up = (0..depth).map(|back| 7 + back);
+            let last = (thread <= 19).then_some(7 + depth);
+            let all: Vec<Record> = down.chain(up).chain(last).map(|value| vec![value]).collect();
+            let places = kept(&all, 3, policy);
+            assert_eq!(unit, Unit { taken: Some(all.len() as u32), by_others: 0, places }, "thread {thread}");
+        }
+    }
+}

@@ -4,10 +4,7 @@
 #[path = "common/launch.rs"]
 mod launch;
 
-use launch::{HEAD, Launch, words};
-use nt_differ::device::Text;
-use nt_differ::probed::{self, Probed};
-use nt_ir::launch::Conditions;
+use launch::{Launch, words};
 
 /// 64 threads; thread i loads 3·i, of the first 40 of which 100 more are stored, and goes round three times.
 const ROUNDS: &str = "
@@ -380,12 +377,16 @@ fn states_go_into_functions_and_sums_come_out() {
     calls().check(probe, &[("@", 48)]);
 }
 
+/// 24 lanes come to `sub.u32`, and with 1 in the innermost call; 12 lanes leave from `g`.
 #[test]
-fn states_that_would_have_to_come_back_are_refused() {
-    let ptx = format!("{HEAD}{CALLS}");
-    let text = Text::load(&ptx).unwrap();
-    let probe = "state t: u64; ptx:\"sub.u32\" { t = 5; } kernel:exit { @x = sum(t); }";
-    let woven = Probed::weave(&text, &probed::compile(probe, "test").unwrap(), Conditions::NONE).unwrap();
-    let slugs: Vec<&str> = woven.woven.refused.iter().map(|(_, why)| why.slug).collect();
-    assert_eq!(slugs, ["state-out-of-callee"]);
+fn states_come_back_out_of_functions() {
+    calls().check("state t: u64; ptx:\"sub.u32\" { t = 5; } kernel:exit { @x = sum(t); }", &[("@x", 24 * 5)]);
+    let probe = "state t: u64; ptx:\"sub.u32\" { t = in1 as u64; } kernel:exit { @x = sum(t); }";
+    calls().check(probe, &[("@x", 24)]);
+    // Read where `f` has called itself: what that has assigned, which is one less for each call on the way out.
+    let probe = "state t: u64; ptx:\"sub.u32\" { t = in1 as u64; } ptx:\"add.u32\" { @x = sum(t); t += 10; }";
+    calls().check(probe, &[("@x", 8 * (1 + (1 + 11) + (1 + 11 + 21)))]);
+    // What is 32 bits wide comes back beside what is 64.
+    let probe = "state t: u64; state u: u32; ptx:\"sub.u32\" { t = 7; u = in1 as u32; } kernel:exit { @x = sum(t); @y = sum(u as u64); }";
+    calls().check(probe, &[("@x", 24 * 7), ("@y", 24)]);
 }

@@ -54,7 +54,12 @@ impl Reader<'_> {
         let is_entry = self.take_text() == ".entry";
         let mut directives = Vec::new();
         self.directives(&mut directives);
-        let returns = self.is(TokenKind::OpenParen).then(|| self.params().0);
+        let (returns, results) = if self.is(TokenKind::OpenParen) {
+            let (list, results) = self.params();
+            (Some(list), results)
+        } else {
+            (None, Vec::new())
+        };
         self.directives(&mut directives);
         let Some(name) = self.take_if(TokenKind::Name) else {
             self.expected("expected-name", self.span, "the name of a function");
@@ -88,6 +93,7 @@ impl Reader<'_> {
             name,
             linkage,
             returns,
+            results,
             list,
             params,
             directives,

@@ -13,6 +13,7 @@
 mod function;
 mod module;
 mod operand;
+mod param;
 mod scan;
 mod statement;
 

@@ -21,7 +21,7 @@ pub(crate) struct ClaimError {
 }
 
 /// The most maps and the most columns of one map: far beyond any probe, so that no claim costs much to check.
-const MOST: usize = 256;
+pub(super) const MOST: usize = 256;
 /// All of the constant bank: 65,536 bytes of 8 each (PTX ISA, 5.1.3).
 const MOST_PINS: usize = 8192;
 
@@ -196,15 +196,17 @@ impl<'c> Reader<'c> {
         let kind = match name.split_once('.') {
             None if name == "zero" => FieldKind::Zero,
             None if name == "launch" => FieldKind::Launch,
-            Some(("state", state)) => {
-                if !is_map(state) || state.starts_with('@') || self.states.len() == MOST {
-                    return Err(format!("`{state}` is no name of a state"));
-                }
+            Some(("state" | "pos", _)) => {
+                let state = carried(name).filter(|_| self.states.len() < MOST);
+                let state = state.ok_or_else(|| format!("`{name}` is no state and no position"))?;
                 let index = self.states.len() as u32;
-                if self.states.iter().any(|known| known == state) {
+                if self.states.contains(&state) {
                     return Err(format!("`{name}` is claimed twice"));
                 }
-                self.states.push(state.to_owned());
+                if name.starts_with("pos") && size != 4 {
+                    return Err(format!("`{name}` has 4 bytes, not {size}"));
+                }
+                self.states.push(state);
                 self.singles.push(Field { kind: FieldKind::State(index), offset, size });
                 return aligned;
             }
@@ -323,8 +325,19 @@ fn is_prefix(text: &str) -> bool {
     }
 }
 
+/// What a register of the caller is called behind `%` and the prefix: `s_n` of `state.n`, `c_ev` of `pos.ev`.
+pub(super) fn carried(word: &str) -> Option<String> {
+    let (kind, name) = word.split_once('.')?;
+    let letter = match kind {
+        "state" => 's',
+        "pos" => 'c',
+        _ => return None,
+    };
+    (is_map(name) && !name.starts_with('@')).then(|| format!("{letter}_{name}"))
+}
+
 /// `name@offset:size`
-fn place(word: &str) -> Option<(&str, u32, u32)> {
+pub(super) fn place(word: &str) -> Option<(&str, u32, u32)> {
     // The last one: a table's name begins with another.
     let (name, rest) = word.rsplit_once('@')?;
     let (offset, size) = rest.split_once(':')?;

@@ -12,7 +12,7 @@ use crate::Rule;
 use crate::claim::{FieldKind, Map};
 use crate::opcode::Form;
 use crate::span::{Instruction, Shape};
-use crate::value::{Area, Content, Known, Room, Unknown};
+use crate::value::{Area, Content, Fact, Known, Predicate, Room, Unknown};
 use nt_diag::Span;
 
 /// An argument that a span declares and fills.
@@ -33,6 +33,32 @@ pub(crate) enum Given {
     OfMap(Map, FieldKind),
     /// States of the caller, its own or those given to it, that have this value: mostly one.
     States(Vec<String>),
+}
+
+/// A word that a span gives back to the caller of its function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Gave<'w> {
+    pub(crate) span: Span,
+    /// What the return parameter is called there.
+    pub(crate) base: &'w str,
+    pub(crate) offset: i64,
+    pub(crate) bytes: u32,
+    /// The registers that had this value where the span ended, without `%` and prefix.
+    pub(crate) registers: Vec<String>,
+    value: Known,
+}
+
+/// A word that a span takes of what the call before it gave back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Took<'w> {
+    pub(crate) span: Span,
+    /// What the result of the call is called there.
+    pub(crate) base: &'w str,
+    pub(crate) offset: i64,
+    pub(crate) bytes: u32,
+    /// The register that it is taken into, without `%` and prefix; none if that is no state.
+    pub(crate) register: Option<&'w str>,
+    value: Known,
 }
 
 /// The most words of the arguments of a span: beyond any context.
@@ -75,9 +101,16 @@ impl<'w> Judge<'_, 'w> {
             return self.add(Rule::V15, operand.span, message);
         }
         let Some([value]) = values else { return };
-        let given = self.given(value, form.last);
         let bytes = form.last / 8;
         let base = *base;
+        if self.site.is_return && self.argument(base).is_none() {
+            if self.gave.len() < MOST_WORDS {
+                let (span, value) = (operand.span, value.clone());
+                self.gave.push(Gave { span, base, offset: *offset, bytes, registers: Vec::new(), value });
+            }
+            return;
+        }
+        let given = self.given(value, form.last);
         let Some(argument) = self.argument(base) else {
             return self.add(
                 Rule::V15,
@@ -96,6 +129,65 @@ impl<'w> Judge<'_, 'w> {
         if argument.given.len() < MOST_WORDS {
             argument.given.push((place, bytes, given));
         }
+    }
+
+    /// What was given back, now that the span is over: what is assigned behind it does not come along.
+    pub(super) fn all_given_back(&mut self) -> Vec<Gave<'w>> {
+        let mut gave = std::mem::take(&mut self.gave);
+        for one in &mut gave {
+            if let Given::States(states) = self.given(&one.value, 8 * one.bytes) {
+                one.registers = states;
+            }
+        }
+        gave
+    }
+
+    /// `ld.param.b32 %nt_c_ev, [retval0+4];` behind a call; under no guard, which ptxas does not take there.
+    pub(super) fn take(&mut self, form: &Form, instruction: &Instruction<'w>, during: &During) -> bool {
+        let [to, from] = instruction.operands.as_slice() else { return false };
+        let (Shape::Name(name), &Shape::Address { base, offset }) = (&to.shape, &from.shape) else {
+            return false;
+        };
+        if !self.site.is_call || base == self.context {
+            return false;
+        }
+        if during.guard.is_some() || self.stretch > 0 || self.took.len() >= MOST_WORDS {
+            let message = "what a call gives back is taken under a guard, or behind a branch or label";
+            self.add(Rule::V15, from.span, message);
+        }
+        let value = self.fresh(form.last);
+        let register = self.state_of(name);
+        let took =
+            Took { span: from.span, base, offset, bytes: form.last / 8, register, value: value.clone() };
+        self.took.push(took);
+        self.destinations(form, instruction, &value, during);
+        true
+    }
+
+    /// `@%p1 mov.b32 %nt_c_ev, %nt_r0;` behind a call under that guard, where the register holds what was taken.
+    pub(super) fn take_over(&mut self, instruction: &Instruction<'w>, values: &[Known], during: &During) {
+        let ([value], Some(Shape::Name(name))) =
+            (values, instruction.operands.first().map(|operand| &operand.shape))
+        else {
+            return;
+        };
+        let guard = self.site.guard.map(|(_, negated)| Fact::Held(0, !negated));
+        let is_whole =
+            self.stretch == 0 && guard.is_some() && during.guard.as_ref().map(Predicate::own) == guard;
+        if self.took.is_empty() || !is_whole {
+            return;
+        }
+        let register = self.state_of(name);
+        if let Some(took) = self.took.iter_mut().find(|took| took.value == *value && took.register.is_none())
+        {
+            took.register = register;
+        }
+    }
+
+    /// The name of a register at function level, without `%` and prefix.
+    fn state_of(&self, name: &'w str) -> Option<&'w str> {
+        self.find(name).and_then(|register| self.registers.get(register)?.state)?;
+        name.strip_prefix('%').and_then(|name| name.strip_prefix(&self.site.claim.prefix))
     }
 
     /// What a value is.
@@ -149,7 +241,7 @@ impl<'w> Judge<'_, 'w> {
         let contents = self.now.as_ref().map_or(&[][..], |here| here.contents.as_slice());
         for (register, content) in self.registers.iter().zip(contents) {
             if let Some(name) = register.state.and_then(|name| name.strip_prefix('%'))
-                && let Some(name) = name.strip_prefix(&claim.prefix).and_then(|name| name.strip_prefix("s_"))
+                && let Some(name) = name.strip_prefix(&claim.prefix)
                 && *content == Content::Assigned(value.clone())
                 && register.bits == bits
             {

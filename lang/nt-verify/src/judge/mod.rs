@@ -31,7 +31,7 @@ use crate::program::{Refused, Source, Store};
 use crate::span::{Instruction, Kind, Operand, Shape, Statement};
 use crate::value::{Content, Facts, Known, Linear, Predicate};
 use crate::{Report, Rule};
-pub(crate) use give::{Argument, Given};
+pub(crate) use give::{Argument, Gave, Given, Took};
 use nt_diag::Span;
 use number::About;
 use outer::When;
@@ -57,6 +57,10 @@ pub(crate) struct Site<'a, 'w> {
     pub(crate) saved: &'a [Saved<'w>],
     /// Is the span for all lanes that get there, whatever the guard: before a branch, or where it says so?
     pub(crate) for_all: bool,
+    /// Does the function return behind the span?
+    pub(crate) is_return: bool,
+    /// Does the span follow a call?
+    pub(crate) is_call: bool,
     /// Does the kernel give this special register's name another meaning here?
     pub(crate) shadows: &'a dyn Fn(&str) -> bool,
     /// What is a name of the program, which the instruction behind the span may read?
@@ -97,6 +101,8 @@ pub(crate) fn judge<'w>(
         facts: 1,
         words: Table::default(),
         arguments: Vec::new(),
+        gave: Vec::new(),
+        took: Vec::new(),
         stretch: 0,
     };
     for (&name, &bits) in state.iter() {
@@ -171,7 +177,8 @@ pub(crate) fn judge<'w>(
     if judge.now.is_none() {
         judge.add(Rule::V5, end, "the end of the span is never reached");
     }
-    Outer { registers: carried, arguments: judge.arguments }
+    let gave = judge.all_given_back();
+    Outer { registers: carried, arguments: judge.arguments, gave, took: judge.took }
 }
 
 /// A register of the span, or state.
@@ -226,8 +233,10 @@ struct Judge<'a, 'w> {
     facts: u32,
     /// The words of the context that mean nothing to addresses, as far as they were read: the same value each time.
     words: Table<(u32, u32), Known>,
-    /// What the span declares for a call.
+    /// What the span declares for a call, gives back to the caller, and takes of the call before it.
     arguments: Vec<Argument<'w>>,
+    gave: Vec<Gave<'w>>,
+    took: Vec<Took<'w>>,
     /// Counts what may part the lanes: labels and branches. Of an effect under a guard ptxas makes a branch too, but brings
     /// the lanes together behind it (BSSY, BSYNC), and the operation waits for those of its mask (WARPSYNC): read in
     /// what it makes of `@%p atom …; shfl.sync …`.
@@ -313,6 +322,9 @@ impl<'w> Judge<'_, 'w> {
             self.add(rule, instruction.opcode_span, message);
         }
 
+        if form.act == Act::Load && self.take(form, instruction, &during) {
+            return;
+        }
         let values = self.sources(form, instruction, &during);
         match (form.act, values) {
             (Act::Branch, _) => {
@@ -332,7 +344,10 @@ impl<'w> Judge<'_, 'w> {
                 let before = self.fresh(form.last);
                 self.destinations(form, instruction, &before, &during);
             }
-            (_, Some(values)) => {
+            (act, Some(values)) => {
+                if act == Act::Copy {
+                    self.take_over(instruction, &values, &during);
+                }
                 let result = self.result(form, instruction, &values, &during);
                 self.destinations(form, instruction, &result, &during);
             }

@@ -5,7 +5,7 @@
 //! .reg .b64 %nt_v7; { @%p1 mov.b64 %nt_v7, %rd4; }                for a span after it: it has a value where %p1 holds
 //! ```
 
-use super::{Argument, Judge};
+use super::{Argument, Gave, Judge, Took};
 use crate::value::{Content, Fact, Facts, Known, Predicate};
 use nt_diag::Span;
 
@@ -14,6 +14,10 @@ use nt_diag::Span;
 pub(crate) struct Outer<'w> {
     pub(crate) registers: Vec<Carried<'w>>,
     pub(crate) arguments: Vec<Argument<'w>>,
+    /// What it gives back to the caller of its function.
+    pub(crate) gave: Vec<Gave<'w>>,
+    /// What it takes of what the call before it gave back.
+    pub(crate) took: Vec<Took<'w>>,
 }
 
 /// A register that a span declares outside of its braces, for an edit of the instruction behind it (V16).

@@ -14,6 +14,8 @@ fn check(span: &str, expected: &[Rule]) {
         has_after: false,
         saved: &[],
         for_all: false,
+        is_return: false,
+        is_call: false,
         shadows: &|_| false,
         program: &|_| Err(Refused::Source("is nothing")),
         overwrites: &|_| false,

@@ -12,6 +12,7 @@ use crate::Refused;
 use crate::bodies::Site;
 use crate::choose::name;
 use crate::plan::Keep;
+use crate::slots::Slots;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::program::{Op, Program, StateId};
 use nt_ptx::ModuleInfo;
@@ -31,6 +32,8 @@ pub(crate) struct Needs {
     /// The function, by index of its definition.
     pub(crate) function: usize,
     pub(crate) states: BTreeSet<StateId>,
+    /// Those of them that its callers take back.
+    pub(crate) back: BTreeSet<StateId>,
     /// Indices into the program's maps and tables.
     pub(crate) maps: BTreeSet<usize>,
     pub(crate) tables: BTreeSet<usize>,
@@ -71,7 +74,7 @@ impl Cloned {
     /// What has to be cloned, `sites` being those of the kernel and of all that it reaches.
     ///
     /// # Errors
-    /// A state would have to come back out of a function, or a function is called by another name.
+    /// What is counted in a function is added up nowhere, or a function is called by another name.
     pub(crate) fn of(
         module: &Module<'_>,
         info: &ModuleInfo<'_>,
@@ -80,23 +83,40 @@ impl Cloned {
         kernel: usize,
         keep: &[Keep],
         sites: &mut Vec<Site<'_>>,
+        slots: &Slots<'_>,
     ) -> Result<Cloned, Refused> {
-        let with_sites: BTreeSet<usize> =
-            sites.iter().map(|site| site.found.function).filter(|&function| function != kernel).collect();
+        let with_sites: BTreeSet<usize> = sites
+            .iter()
+            .chain(&slots.ends)
+            .map(|site| site.found.function)
+            .filter(|&function| function != kernel)
+            .collect();
         if with_sites.is_empty() {
             return Ok(Cloned::default());
         }
         let clones = calls.leading_to(with_sites, kernel);
         check_names(module, calls, &clones)?;
-        let added = sums::states_out(module, info, program, calls, kernel, &clones, keep, sites)?;
-        for (function, state_sites) in added {
+        let out = sums::states_out(module, info, program, calls, kernel, &clones, keep, sites)?;
+        for (function, state_sites) in out.added {
             sums::insert(sites, function, state_sites);
         }
         let mut needs: BTreeMap<usize, Needs> =
             clones.iter().map(|&function| (function, Needs { function, ..Needs::default() })).collect();
+        for (function, states) in out.back {
+            if let Some(needs) = needs.get_mut(&function) {
+                needs.states.extend(&states);
+                needs.back = states;
+            }
+        }
         for site in sites.iter() {
             if let Some(needs) = needs.get_mut(&site.found.function) {
                 needs.of_site(site, keep);
+            }
+        }
+        // Where lanes leave with their counts.
+        for end in &slots.ends {
+            if let Some(needs) = needs.get_mut(&end.found.function) {
+                needs.maps.extend(slots.list.iter().map(|map| map.0 as usize));
             }
         }
         loop {

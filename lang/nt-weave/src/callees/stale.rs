@@ -9,7 +9,6 @@
 use super::Calls;
 use crate::bodies::Site;
 use crate::sites::Kind;
-use nt_diag::Span;
 use nt_ir::program::{Op, StateId};
 use nt_ptx::syntax::Module;
 use nt_ptx::{ModuleInfo, flow};
@@ -22,10 +21,10 @@ enum Event {
     Call,
     /// It is assigned in every lane.
     Write,
-    Read(Span),
+    Read,
 }
 
-/// Where a function may read a state that one it called before may have assigned, if anywhere.
+/// May a function read a state that one it called before may have assigned?
 pub(super) fn read_behind(
     module: &Module<'_>,
     info: &ModuleInfo<'_>,
@@ -34,24 +33,23 @@ pub(super) fn read_behind(
     function: usize,
     sites: &[Site<'_>],
     state: StateId,
-) -> Option<Span> {
+) -> bool {
     let mut events: Vec<((u32, u8), Event)> = Vec::new();
     for call in calls.within(function).iter().filter(|call| assigning.contains(&call.callee)) {
         events.push(((call.statement, 1), Event::Call));
     }
     if events.is_empty() {
-        return None;
+        return false;
     }
     for site in sites.iter().filter(|site| site.found.function == function) {
         let found = &site.found;
         let order = if matches!(found.kind, Kind::After(_)) { 2 } else { 0 };
         let number = found.statement.unwrap_or(found.next);
-        let span = module.statements.get(number as usize).map_or(Span::at(found.offset), |one| one.span);
         let is_whole = found.guard.is_none() || found.reach;
         for body in &site.bodies {
             for inst in &body.code.code {
                 match inst.op {
-                    Op::ReadState(read) if read == state => events.push(((number, order), Event::Read(span))),
+                    Op::ReadState(read) if read == state => events.push(((number, order), Event::Read)),
                     Op::WriteState(written, _)
                         if written == state && inst.guard.is_none() && is_whole && body.asked.is_none() =>
                     {
@@ -74,8 +72,8 @@ pub(super) fn read_behind(
             match event {
                 Event::Call => old = true,
                 Event::Write => old = false,
-                Event::Read(span) if old => return Some(*span),
-                Event::Read(_) => {}
+                Event::Read if old => return true,
+                Event::Read => {}
             }
         }
         let next = flow.blocks.get(block).map_or(&[][..], |block| &block.successors);
@@ -89,5 +87,5 @@ pub(super) fn read_behind(
             }
         }
     }
-    None
+    false
 }

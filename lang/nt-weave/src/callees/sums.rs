@@ -6,9 +6,10 @@
 //! .func f__nt__k(…, n)  { … n += 4; …  @a += n - what n was at the entry;  ret; }
 //! ```
 //!
-//! A state goes into a clone by value. What the clone assigns does not come back; so a state that is only increased, and
+//! A state goes into a clone by value. One that is only increased, and
 //! whose sum alone is asked for when lanes leave, is added to its table by the clone itself where it returns: by as much as
-//! the clone has increased it. Any other state that a function assigns must not be read by its caller behind the call.
+//! the clone has increased it. Any other that a function assigns, and that is read behind a call of it, comes back out beside
+//! the function's own result (`returns.rs`).
 
 use super::Calls;
 use super::cloned::refusal;
@@ -36,7 +37,16 @@ pub(super) fn insert<'p>(sites: &mut Vec<Site<'p>>, function: usize, added: Vec<
     }
 }
 
-/// The sites at which clones add up what they increased.
+/// What becomes of states that functions assign.
+#[derive(Default)]
+pub(super) struct StatesOut<'p> {
+    /// The sites at which clones add up what they increased.
+    pub(super) added: BTreeMap<usize, Vec<Site<'p>>>,
+    /// The states that come back, by the functions that lead to an assignment.
+    pub(super) back: BTreeMap<usize, BTreeSet<StateId>>,
+}
+
+/// Which states come out of functions, and how.
 #[allow(clippy::too_many_arguments, reason = "all that is known of a kernel")]
 pub(super) fn states_out<'p>(
     module: &Module<'_>,
@@ -47,7 +57,8 @@ pub(super) fn states_out<'p>(
     clones: &BTreeSet<usize>,
     keep: &[Keep],
     sites: &[Site<'p>],
-) -> Result<BTreeMap<usize, Vec<Site<'p>>>, Refused> {
+) -> Result<StatesOut<'p>, Refused> {
+    let mut out = StatesOut::default();
     // Who assigns which state.
     let mut writers: BTreeMap<StateId, BTreeSet<usize>> = BTreeMap::new();
     for site in sites {
@@ -67,21 +78,15 @@ pub(super) fn states_out<'p>(
             continue;
         }
         let assigning = calls.leading_to(functions, kernel);
-        for &function in clones.iter().chain([&kernel]) {
-            if let Some(at) = read_behind(module, info, calls, &assigning, function, sites, state) {
-                let declared = program.states.get(state.0 as usize).map_or("", |state| state.name.as_str());
-                let label = format!(
-                    "`{declared}` is read here, and may have been assigned in a function called before"
-                );
-                return Err(refusal(module, at, "state-out-of-callee", function, label));
-            }
+        let mut readers = clones.iter().chain([&kernel]);
+        if readers.any(|&function| read_behind(module, info, calls, &assigning, function, sites, state)) {
+            assigning.iter().for_each(|&function| _ = out.back.entry(function).or_default().insert(state));
         }
     }
-    let mut added: BTreeMap<usize, Vec<Site<'p>>> = BTreeMap::new();
     for (function, states) in sums {
-        added.insert(function, returns(module, info, program, sites, function, kernel, &states)?);
+        out.added.insert(function, returns(module, info, program, sites, function, kernel, &states)?);
     }
-    Ok(added)
+    Ok(out)
 }
 
 /// Is the state only increased, and is nothing asked of it but its sum where lanes leave?

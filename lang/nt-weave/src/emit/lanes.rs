@@ -64,6 +64,20 @@ enum Section<'a> {
     Longs(Operand<'a>),
     /// As was found.
     Tested(Tested<'a>),
+    /// 4 bytes a lane, unless all have the first number or all have none.
+    Whole(Whole<'a>),
+}
+
+/// Numbers of bytes.
+#[derive(Clone, Copy)]
+struct Whole<'a> {
+    bytes: Operand<'a>,
+    /// Are they as many as can be, in all lanes?
+    is_all: Operand<'a>,
+    /// Are they 0 in all lanes?
+    is_none: Operand<'a>,
+    /// Neither?
+    is_mixed: Operand<'a>,
 }
 
 /// Addresses, and how they relate.
@@ -208,6 +222,15 @@ impl<'a> Span<'a> {
             ty => self.register(value, ty),
         };
         Ok(Some(match *stored {
+            Stored::Whole { size } => {
+                let [is_all, is_none] = [size, 0].map(|number| {
+                    let is_it = self.op(Class::Pred, "setp.eq.u32", &[value, Operand::word(number)]);
+                    self.all(is_it, warp)
+                });
+                let either = self.op(Class::Pred, "or.pred", &[is_all, is_none]);
+                let is_mixed = self.op(Class::Pred, "not.pred", &[either]);
+                Section::Whole(Whole { bytes: value, is_all, is_none, is_mixed })
+            }
             Stored::Tested { stride } => Section::Tested(self.test(value, stride, warp)),
             Stored::Longs => Section::Longs(value),
             Stored::Words | Stored::Known(_) | Stored::Bits(_) => Section::Words(value),
@@ -254,6 +277,10 @@ impl<'a> Span<'a> {
         match section {
             Section::Words(_) => rounded(self, 2),
             Section::Longs(_) => rounded(self, 1),
+            Section::Whole(Whole { is_mixed, .. }) => {
+                let words = rounded(self, 2);
+                self.op(Class::B32, "selp.b32", &[words, Operand::word(0), is_mixed])
+            }
             Section::Tested(Tested { fit, stride, .. }) => {
                 let (words, longs) = (rounded(self, 2), rounded(self, 1));
                 let list = self.op(Class::B32, "selp.b32", &[words, longs, fit]);
@@ -312,6 +339,11 @@ impl<'a> Span<'a> {
                 let (at, has_room) = self.part(3, begin, (capacity, base), warp);
                 self.line(format_args!("@{has_room} st.global.b64 [{at}], {value};"));
             }
+            Section::Whole(Whole { bytes, is_mixed, .. }) => {
+                let (at, has_room) = self.part(2, begin, (capacity, base), warp);
+                let stores = self.op(Class::Pred, "and.pred", &[has_room, is_mixed]);
+                self.line(format_args!("@{stores} st.global.b32 [{at}], {bytes};"));
+            }
             Section::Tested(Tested { address, distance, fit, stride, .. }) => {
                 let (at, has_room) = self.part(2, begin, (capacity, base), warp);
                 let mut narrow = self.op(Class::Pred, "and.pred", &[has_room, fit]);
@@ -351,29 +383,50 @@ impl<'a> Span<'a> {
         (self.op(Class::B64, "mad.wide.u32", &[in_slot, Operand::word(1 << shift), at]), has_room)
     }
 
-    /// The first two words, with the code of the form that was found.
+    /// The first two words, with the code of the forms that were found.
     fn base_and_form(
         &mut self,
         event: Event<'a>,
         declared: &'a Map,
         sections: &[Section<'a>],
     ) -> Result<[Operand<'a>; 2], Refusal> {
+        let first = event.planned.code;
         let tested = sections.iter().find_map(|section| match section {
             Section::Tested(tested) => Some(*tested),
-            Section::Words(_) | Section::Longs(_) => None,
+            Section::Words(_) | Section::Longs(_) | Section::Whole(_) => None,
         });
-        let code = event.planned.code;
-        let Some(Tested { base: [low, high], fit, stride, .. }) = tested else {
-            return self.base_and_code(event, declared, code);
+        // The upper half of the code's first form; the forms that were found are added to it.
+        let ([low, high], mut code) = match tested {
+            Some(Tested { base: [low, high], .. }) => {
+                let high = self.op(Class::B32, "and.b32", &[high, Operand::word(0xffff)]);
+                ([low, high], first)
+            }
+            None => (self.base_and_code(event, declared, first)?, 0),
         };
-        // The order of `Stored::forms`.
-        let [longs, words, one] = [0, 1, 2].map(|form| Operand::word((code + form) << 16));
-        let mut form = self.op(Class::B32, "selp.b32", &[words, longs, fit]);
-        if let Some((_, is_one)) = stride {
-            form = self.op(Class::B32, "selp.b32", &[one, form, is_one]);
+        // The order of `Stored::forms`, of which those of the last section change fastest.
+        let (mut weight, mut high, mut is_free) = (1, high, tested.is_some());
+        for section in sections.iter().rev() {
+            let forms = |form: u32| Operand::word((code + form * weight) << 16);
+            let (form, count) = match *section {
+                Section::Words(_) | Section::Longs(_) => continue,
+                Section::Tested(Tested { fit, stride, .. }) => {
+                    let list = self.op(Class::B32, "selp.b32", &[forms(1), forms(0), fit]);
+                    match stride {
+                        None => (list, 2),
+                        Some((_, is_one)) => (self.op(Class::B32, "selp.b32", &[forms(2), list, is_one]), 3),
+                    }
+                }
+                Section::Whole(Whole { is_all, is_none, .. }) => {
+                    let some = self.op(Class::B32, "selp.b32", &[forms(2), forms(0), is_none]);
+                    (self.op(Class::B32, "selp.b32", &[forms(1), some, is_all]), 3)
+                }
+            };
+            // Into bits that are free yet, by the instruction that cuts the base.
+            let (class, opcode) = (Class::B32, if is_free { "or.b32" } else { "add.u32" });
+            high = self.op(class, opcode, &[form, high]);
+            (weight, code, is_free) = (weight * count, 0, false);
         }
-        let high = self.op(Class::B32, "and.b32", &[high, Operand::word(0xffff)]);
-        Ok([low, self.op(Class::B32, "or.b32", &[high, form])])
+        Ok([low, high])
     }
 
     /// What is known of who is here must be asked anew: a branch may stand between, and lanes may speak only to those that

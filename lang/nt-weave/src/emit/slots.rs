@@ -21,6 +21,7 @@
 use super::operand::{Class, Operand, Own};
 use super::save::Save;
 use super::{Refusal, Span};
+use crate::clones::{Carried, Passed};
 use crate::context::Fill;
 use crate::sites::Kind;
 use nt_ir::program::{MapId, MapKind, Policy, Unit, UnitRoom, ValueId};
@@ -67,14 +68,19 @@ impl<'a> Span<'a> {
         self.plan.slots.list.iter().map(|&map| format!(".reg .b32 {}; ", self.count_of(map))).collect()
     }
 
-    /// Nothing is taken at the kernel's first span.
+    /// Nothing is taken at the kernel's first span; a clone is told what was.
     pub(super) fn initialise_slots(&mut self) {
         if self.site.found.kind != Kind::Entry {
             return;
         }
         for &map in &self.plan.slots.list {
             let cursor = self.count_of(map);
-            self.line(format_args!("mov.b32 {cursor}, 0;"));
+            match self.passed(Carried::Cursor(map)) {
+                Some(Passed { offset, .. }) => {
+                    self.line(format_args!("ld.param.b32 {cursor}, [{}ctx+{offset}];", self.plan.prefix));
+                }
+                None => self.line(format_args!("mov.b32 {cursor}, 0;")),
+            }
         }
     }
 

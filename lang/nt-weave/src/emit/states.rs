@@ -10,6 +10,7 @@
 
 use super::operand::{Class, Operand};
 use super::{Refusal, Span, When};
+use crate::clones::{Carried, Passed};
 use crate::context::Fill;
 use crate::plan::Keep;
 use crate::sites::Kind;
@@ -29,7 +30,9 @@ impl<'a> Span<'a> {
             }
             let Some(declared) = self.probe.program.states.get(number) else { continue };
             let ty = self.kept_type(state);
-            if let Some(passed) = self.plan.context.states.iter().find(|passed| passed.state == state) {
+            if let Some(passed) =
+                self.plan.context.passed.iter().find(|passed| passed.carried == Carried::State(state))
+            {
                 let (register, prefix, bits) = (self.state(state), self.plan.prefix, 8 * passed.size);
                 self.line(format_args!("ld.param.b{bits} {register}, [{prefix}ctx+{}];", passed.offset));
                 continue;
@@ -227,9 +230,20 @@ impl<'a> Span<'a> {
         self.op(class, opcode, &[register, given])
     }
 
+    /// Where a clone is given a register of its caller.
+    pub(super) fn passed(&self, carried: Carried) -> Option<Passed> {
+        self.plan.context.passed.iter().find(|passed| passed.carried == carried).copied()
+    }
+
     /// What a clone was given of a state.
     fn given_state(&mut self, state: StateId) -> Option<Operand<'a>> {
-        let passed = self.plan.context.states.iter().find(|passed| passed.state == state).copied()?;
+        let passed = self
+            .plan
+            .context
+            .passed
+            .iter()
+            .find(|passed| passed.carried == Carried::State(state))
+            .copied()?;
         let class = if passed.size == 8 { Class::B64 } else { Class::B32 };
         let (value, prefix, bits) = (self.temp(class), self.plan.prefix, 8 * passed.size);
         self.line(format_args!("ld.param.b{bits} {value}, [{prefix}ctx+{}];", passed.offset));

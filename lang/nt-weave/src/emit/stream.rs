@@ -27,6 +27,7 @@ use super::index::Known;
 use super::operand::{Class, Operand, Own};
 use super::save::{Piece, SLOT_STORE};
 use super::{Refusal, Span};
+use crate::clones::{Carried, Passed};
 use crate::context::Fill;
 use crate::sites::Kind;
 use crate::streams::{Event as Planned, Stream, Turn};
@@ -85,6 +86,11 @@ impl<'a> Span<'a> {
         }
         for stream in &self.plan.streams.list {
             let number = self.map_number(stream.map)?;
+            let cursor = self.cursor(stream.map);
+            if let Some(Passed { offset, .. }) = self.passed(Carried::Cursor(stream.map)) {
+                self.line(format_args!("ld.param.b32 {cursor}, [{}ctx+{offset}];", self.plan.prefix));
+                continue;
+            }
             let warp = self.index(Unit::Warp);
             let first = self.op(Class::B64, "shl.b64", &[warp, Operand::word(stream.chunk.trailing_zeros())]);
             let capacity = self.capacity_of_slots(number)?;
@@ -94,7 +100,6 @@ impl<'a> Span<'a> {
             let begins = self.op(Class::Pred, "setp.eq.and.u32", &[lane, Operand::word(0), has_chunk]);
             let slot = self.op(Class::B32, "cvt.u32.u64", &[first]);
             let slot = self.op(Class::B32, "add.u32", &[slot, Operand::word(1)]);
-            let cursor = self.cursor(stream.map);
             self.line(format_args!("selp.b32 {cursor}, {slot}, 0, {begins};"));
         }
         if self.plan.streams.shares {
