@@ -201,7 +201,8 @@ pub(crate) fn check(
         Box::new(
             Diagnostic::error("unclear-result", at, message)
                 .label(label)
-                .note("what is saved or assigned in it must come back to its callers, behind its own result"),
+                .note("what is saved or assigned in it must come back to its callers, behind its own result")
+                .help("declare a `.param` of its own for the result of each call, or choose other kernels with `-k`"),
         )
     };
     let moves = |needs: &&crate::callees::Needs| {

@@ -12,7 +12,7 @@
 
 use crate::Refused;
 use crate::bodies::Site;
-use crate::choose::{self, Names};
+use crate::choose::Names;
 use crate::instructions::Wanted;
 use crate::leaves;
 use crate::sites::{self, Found, Places, Point, SourceFiles};

@@ -75,6 +75,7 @@ impl Cloned {
     ///
     /// # Errors
     /// What is counted in a function is added up nowhere, or a function is called by another name.
+    #[allow(clippy::too_many_arguments, reason = "all that is known of a kernel")]
     pub(crate) fn of(
         module: &Module<'_>,
         info: &ModuleInfo<'_>,
