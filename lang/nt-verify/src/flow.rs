@@ -1,6 +1,7 @@
 //! V10: where in a function the results of asynchronous instructions may still be on their way.
 //!
 //! ```text
+//! wgmma.fence.sync.aligned;            from here on registers are the matrix instructions' own
 //! wgmma.mma_async… {%f1, …}, …;        %f1 is on its way, and not even promised
 //! wgmma.commit_group.sync.aligned;     promised
 //! wgmma.wait_group.sync.aligned 1;     still: only the older groups are over
@@ -45,6 +46,17 @@ pub(crate) fn asynchronous(opcode: &str) -> Option<Flight> {
         () if is("wgmma.mma_async") => Some(LOOSE | GROUPED),
         () if is("tcgen05.ld") => Some(LOADED),
         () => None,
+    }
+}
+
+/// What a wait waits for all of, which it is told where it stands.
+pub(crate) fn waited_for(opcode: &str) -> Flight {
+    let is =
+        |name: &str| opcode.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    match () {
+        () if is("wgmma.wait_group") => LOOSE | GROUPED,
+        () if is("tcgen05.wait::ld") => LOADED,
+        () => 0,
     }
 }
 
@@ -215,6 +227,7 @@ fn behind(module: &Module<'_>, instruction: &Instruction, opcode: &str, now: Fli
     let is =
         |name: &str| opcode.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     let done = match () {
+        () if is("wgmma.fence") => return now | LOOSE,
         () if is("wgmma.commit_group") && now & LOOSE != 0 => now & !LOOSE | GROUPED,
         () if is("wgmma.wait_group") && module.at(instruction.operands).trim() == "0" => now & !GROUPED,
         () if is("tcgen05.wait::ld") => now & !LOADED,

@@ -11,14 +11,15 @@
 //! where none of its kind can be on its way (`flow.rs`).
 //!
 //! A span after an instruction may read what that wrote, its destinations, and those of its sources that are no
-//! destination too: these hold what they held.
+//! destination too: these hold what they held. One after a wait may also read what the asynchronous instructions wrote
+//! that it waits for, as far back as nothing jumps, ends, calls or has a label.
 //!
 //! Opcodes of the original are hardly known here. A destination is what stands in a first operand without brackets.
 
-use crate::flow::{Flight, Flights, asynchronous, opcode};
+use crate::flow::{Flight, Flights, asynchronous, opcode, waited_for};
 use crate::place::Place;
 use nt_diag::Found;
-use nt_ptx::syntax::{Function, Instruction, Kind, Module};
+use nt_ptx::syntax::{Function, Instruction, Kind, Module, OperandKind};
 use nt_ptx::{ModuleInfo, TokenKind};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -120,7 +121,8 @@ impl<'m, 's> Program<'m, 's> {
         if !used.is_read && !place.is_after {
             return Err(Refused::Source("is not what the instruction at the site reads"));
         }
-        if !used.is_read && !used.is_written {
+        let is_waited_for = || self.is_waited_for(place, &instruction, name);
+        if !used.is_read && !used.is_written && !is_waited_for() {
             return Err(Refused::Source("is not what the instruction before the span reads or writes"));
         }
         let declared = self.info().declared_at(place.function, at, name);
@@ -150,6 +152,37 @@ impl<'m, 's> Program<'m, 's> {
             return Err(Refused::Time("is written by an asynchronous instruction, and may not be there yet"));
         }
         Ok(Source { bits, under_guard: place.guard.is_some() && !writes.always.contains(name) })
+    }
+
+    /// Is a span behind a wait, and the name that of a register which an asynchronous instruction wrote that is over then?
+    fn is_waited_for(&self, place: &Place, wait: &Instruction, name: &str) -> bool {
+        let module = self.module;
+        let waits = waited_for(&opcode(module, wait));
+        if !place.is_after || wait.guard.is_some() || waits == 0 {
+            return false;
+        }
+        let body = module.functions.get(place.function).and_then(|function| function.body.as_ref());
+        let (Some(body), Some(at)) = (body, place.instruction) else { return false };
+        let before = module.statements.get(body.statements.start as usize..at as usize).unwrap_or(&[]);
+        for statement in before.iter().rev().take(FAR) {
+            let instruction = match statement.kind {
+                Kind::Instruction(instruction) => instruction,
+                Kind::Label(_) => return false,
+                _ => continue,
+            };
+            let opcode = opcode(module, &instruction);
+            if matches!(opcode.split('.').next(), Some("bra" | "brx" | "ret" | "exit" | "trap" | "call")) {
+                return false;
+            }
+            if asynchronous(&opcode).is_some_and(|kinds| kinds & waits != 0)
+                && instruction.guard.is_none()
+                && self.uses_of(&instruction).contains(&(name, Use::Writes))
+            {
+                let declared = |at: u32| self.info().declared_at(place.function, at, name);
+                return declared(instruction.opcode.start) == declared(wait.opcode.start);
+            }
+        }
+        false
     }
 
     /// The space of a variable of the function, or of the module if the function declares no such name.
@@ -245,6 +278,28 @@ impl<'m, 's> Program<'m, 's> {
         uses
     }
 
+    /// The registers of the second operand of `wgmma.mma_async`, the fragments of its first factor: like the accumulators, they are
+    /// the warpgroup's own from the fence before it to the wait (PTX ISA 9.0, 9.7.15.7.1).
+    fn given_over(&self, function: &Function, writes: &mut Writes<'s>) {
+        if writes.asynchronous.is_empty() {
+            return;
+        }
+        for statement in self.module.body(function) {
+            let Kind::Instruction(instruction) = statement.kind else { continue };
+            let opcode = opcode(self.module, &instruction);
+            let Some(kinds) = asynchronous(&opcode).filter(|_| opcode.starts_with("wgmma.")) else {
+                continue;
+            };
+            let operands = self.module.operands(&instruction);
+            let Some(OperandKind::Vector(fragments)) = operands.get(1).map(|second| &second.kind) else {
+                continue;
+            };
+            for fragment in fragments {
+                *writes.asynchronous.entry(self.module.at(fragment.span)).or_default() |= kinds;
+            }
+        }
+    }
+
     /// One walk over a function.
     fn writes(&self, function: &Function) -> Writes<'s> {
         let mut writes = Writes::default();
@@ -269,12 +324,16 @@ impl<'m, 's> Program<'m, 's> {
                 }
             }
         }
+        self.given_over(function, &mut writes);
         if !writes.asynchronous.is_empty() {
             writes.flights = Flights::find(self.module, self.module.body(function));
         }
         writes
     }
 }
+
+/// How many statements before a wait are looked over.
+const FAR: usize = 4096;
 
 /// Follows the tokens of operands as long as they belong to a first one that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

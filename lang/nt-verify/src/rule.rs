@@ -184,7 +184,8 @@ impl Rule {
                 "V9: sources. What a span reads is a constant, a register of its own that was assigned on every path \
                  before (a definition under a guard counts under that guard), state, what the instruction at the site reads \
                  itself (its guard, its source registers with the width that the program declares for them there, the \
-                 variable of its address; in a span after it also what it wrote, and what a span before it saved), a special register that the kernel does not shadow there, a word of `nt_pin`, or \
+                 variable of its address; in a span after it also what it wrote, and what a span before it saved; after a wait, what the \
+                 asynchronous instructions wrote that it waits for, where nothing between jumps, ends, calls or has a label), a special register that the kernel does not shadow there, a word of `nt_pin`, or \
                  a whole field of the context, as the claim has it (of a number, its low half too). Examples that ptxas \
                  accepts in silence: reading `%nt_a` that nothing assigned; `%f1` before the load that writes it; \
                  `ld.param.u64 %nt_a, [nt_ctx+64];` behind a context of 32 bytes; `%clock` where the kernel declared \
@@ -192,7 +193,7 @@ impl Rule {
             }
             Rule::V10 => {
                 "V10: the time of reading. A register that an asynchronous instruction writes (`wgmma.mma_async`, \
-                 `tcgen05.ld`) is read by spans only where every way from one of its kind leads over the wait for all of them \
+                 `tcgen05.ld`), or that `wgmma` takes as a fragment from its `wgmma.fence` on, is read by spans only where every way from one of its kind leads over the wait for all of them \
                  (`wgmma.commit_group` and `wgmma.wait_group 0`, `tcgen05.wait::ld`), none of these under a guard; and a register \
                  that the kernel assigns under guards only is read under the guard of the site only. Examples that assemble: a \
                  span before `st.shared` that reads an accumulator of `wgmma` makes ptxas wait there, or serialise all of them, \

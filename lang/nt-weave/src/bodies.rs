@@ -62,9 +62,9 @@ pub(crate) struct Asked {
 }
 
 impl Body<'_> {
-    /// Does it add to a table?
-    pub(crate) fn adds(&self) -> bool {
-        self.code.code.iter().any(|inst| matches!(inst.op, Op::Aggregate { .. }))
+    /// Does it save to a map or add to a table?
+    pub(crate) fn stores(&self) -> bool {
+        self.code.code.iter().any(|inst| matches!(inst.op, Op::Aggregate { .. } | Op::Save { .. }))
     }
 }
 
@@ -200,7 +200,13 @@ impl<'a> Closer<'a> {
                 let at = statement.map_or(self.at, |statement| statement.span);
                 let kernel = self.kernel;
                 let message = format!("kernel `{kernel}` cannot be probed");
-                Box::new(Diagnostic::error("operand-absent", at, message).label(what))
+                let why = Diagnostic::error("operand-absent", at, message).label(what);
+                Box::new(match found.access.late {
+                    Some((at, late)) if error.name == "out" => {
+                        why.note_at(at, late).help("probe the wait instead: `inst:wait:after`")
+                    }
+                    _ => why,
+                })
             })
         })
     }

@@ -92,8 +92,7 @@ pub(crate) fn points<'p>(module: &Module<'_>, program: &'p Program, function: us
     let wants = |kernel: &Option<String>| kernel.as_ref().is_none_or(|glob| glob_matches(glob, &name));
     let mut points = Vec::new();
     for (probe, code) in program.probes.iter().enumerate() {
-        let mut point =
-            Point { values: asks_for_values(code), space: asks_for_space(program, code), ..Point::of(probe) };
+        let mut point = of_code(program, probe, code);
         for tracepoint in &code.points {
             match tracepoint {
                 Tracepoint::KernelEntry { kernel } => point.entry |= wants(kernel),
@@ -128,8 +127,7 @@ pub(crate) fn points_in<'p>(
     let (kernel, function) = (name(module, kernel), name(module, function));
     let mut points = Vec::new();
     for (probe, code) in program.probes.iter().enumerate() {
-        let mut point =
-            Point { values: asks_for_values(code), space: asks_for_space(program, code), ..Point::of(probe) };
+        let mut point = of_code(program, probe, code);
         for tracepoint in &code.points {
             match tracepoint {
                 Tracepoint::KernelExit { kernel: glob }
@@ -166,6 +164,25 @@ fn of_instruction<'p>(tracepoint: &'p Tracepoint, point: &mut Point<'p>) {
         | Tracepoint::FuncEntry { .. }
         | Tracepoint::FuncExit { .. } => {}
     }
+}
+
+/// What a probe wants of sites, wherever these are.
+fn of_code<'p>(program: &Program, probe: usize, code: &Probe) -> Point<'p> {
+    let (values, out, space) = (asks_for_values(code), asks_for_out(code), asks_for_space(program, code));
+    Point { values, out, space, ..Point::of(probe) }
+}
+
+/// Does a probe ask for what instructions give?
+fn asks_for_out(probe: &Probe) -> bool {
+    let is_out = |operand: &Operand| matches!(operand, Operand::Out(_));
+    probe.code.iter().any(|inst| match &inst.op {
+        Op::Operand(one) | Op::CastOperand(one) | Op::BitsOperand(one) | Op::ClockAfterOperand(_, one) => {
+            is_out(one)
+        }
+        Op::CompareOperands(_, one, other) => is_out(one) || is_out(other),
+        Op::Has(part) => *part == Part::Out,
+        _ => false,
+    })
 }
 
 /// Does a probe ask for what instructions take or give, other than addresses and sizes?
@@ -313,7 +330,7 @@ pub(crate) fn surroundings(
     Ok(())
 }
 
-/// Does a sum in a table stand between `wgmma.fence` and `wgmma.commit_group`? ptxas makes a branch of an addition under a
+/// Is something stored or added between `wgmma.fence` and `wgmma.commit_group`? ptxas makes a branch of what stands under a
 /// predicate, and serialises asynchronous matrix instructions around one (its notice C7519).
 fn among_matrix_instructions<'s, 'p: 's>(
     module: &Module<'_>,
@@ -321,8 +338,10 @@ fn among_matrix_instructions<'s, 'p: 's>(
     sites: impl Iterator<Item = &'s Site<'p>>,
 ) -> Result<(), Refused> {
     let Some(entry) = module.functions.get(function) else { return Ok(()) };
-    let adding = sites.filter(|site| site.bodies.iter().any(Body::adds));
-    let mut adding = adding.filter_map(|site| site.found.statement).peekable();
+    let adding = sites.filter(|site| site.bodies.iter().any(Body::stores));
+    let mut adding: Vec<u32> = adding.filter_map(|site| site.found.stands_at()).collect();
+    adding.sort_unstable();
+    let mut adding = adding.into_iter().peekable();
     if adding.peek().is_none() || !module.at(entry.span).contains("wgmma.fence") {
         return Ok(());
     }
@@ -331,13 +350,18 @@ fn among_matrix_instructions<'s, 'p: 's>(
     for (number, statement) in (start..).zip(module.body(entry)) {
         let Kind::Instruction(instruction) = statement.kind else { continue };
         let opcode = module.at(instruction.opcode);
-        if adding.next_if(|&site| site <= number) == Some(number) && is_among {
+        let mut is_here = false;
+        while let Some(site) = adding.next_if(|&site| site <= number) {
+            is_here |= site == number;
+        }
+        if is_here && is_among {
             let name = module.at(entry.name);
-            let what = "a sum here would serialise the asynchronous matrix instructions around it";
+            let what =
+                "what is saved or summed here would serialise the asynchronous matrix instructions around it";
             return Err(Box::new(
                 Diagnostic::error("among-wgmma", statement.span, format!("kernel `{name}` cannot be probed"))
                     .label(what)
-                    .help("count in a `state`, and add it to the table at `kernel:exit`"),
+                    .help("keep it in a `state`, and save it or add it to the table at `kernel:exit`"),
             ));
         }
         if opcode.starts_with("wgmma.fence") {

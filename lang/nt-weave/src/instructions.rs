@@ -18,7 +18,7 @@
 mod spaces;
 
 use crate::Refused;
-use crate::operands::{Access, Reader};
+use crate::operands::{Access, Reader, waits};
 use crate::sites::{Found, Guard, Kind, Match, Point};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
@@ -140,8 +140,30 @@ impl<'a, 's> Matcher<'a, 's> {
             };
             found.push(self.site(here, &facts, reach, before, kind));
         }
+        if behind.is_empty() {
+            return Ok(found);
+        }
+        // What asks for a result that is there only later stands behind the wait for it.
+        let known = facts.get_or_init(|| self.module.facts(&instruction)).filter(waits::is_late);
+        let wait = known
+            .map(|known| waits::find(self.module, self.info, self.function, (number, instruction), &known));
+        let is_of = |one: &Match| self.points.iter().any(|point| point.probe == one.probe && point.out);
+        let (late, behind): (Vec<Match>, Vec<Match>) =
+            behind.into_iter().partition(|one| matches!(wait, Some(Ok(_))) && is_of(one));
         if !behind.is_empty() {
-            found.push(self.site(here, &facts, false, behind, Kind::After));
+            let mut site = self.site(here, &facts, false, behind, Kind::After);
+            site.access.late = wait.and_then(Result::err);
+            found.push(site);
+        }
+        if let (Some(Ok(wait)), Some(known)) = (wait, known)
+            && !late.is_empty()
+        {
+            let mut site = self.site(here, &facts, false, late, Kind::After);
+            let reader = Reader::new(self.module, self.info, self.function, &instruction);
+            site.access = reader.waited(&known, wait);
+            let end = self.module.statements.get(wait as usize).map_or(site.offset, |one| one.span.end);
+            (site.offset, site.next) = (end, wait + 1);
+            found.push(site);
         }
         Ok(found)
     }

@@ -13,7 +13,9 @@
 
 mod types;
 mod values;
+pub(crate) mod waits;
 
+use nt_diag::Span;
 use nt_ir::close::SiteType;
 use nt_ptx::ModuleInfo;
 use nt_ptx::opcode::{Bytes, Facts, Space};
@@ -30,6 +32,10 @@ pub(crate) struct Access {
     pub(crate) size: Option<Size>,
     /// What it gives; `None` where that cannot be read from where the body stands.
     pub(crate) out: Option<Vec<Element>>,
+    /// The wait behind which the body stands, if what the instruction gives is there only then.
+    pub(crate) wait: Option<u32>,
+    /// Why there is no such wait, and where that is seen.
+    pub(crate) late: Option<(Span, &'static str)>,
     /// What it takes, in the order of the language.
     pub(crate) inputs: Vec<Option<Vec<Element>>>,
     /// What a store overwrites.
@@ -140,6 +146,11 @@ impl<'a, 's> Reader<'a, 's> {
             }
         }
         access
+    }
+
+    /// What a body behind the wait for the instruction may have.
+    pub(crate) fn waited(&self, facts: &Facts, wait: u32) -> Access {
+        Access { size: self.size(facts), out: self.given(facts), wait: Some(wait), ..Access::default() }
     }
 
     fn operand(&self, place: impl Into<usize>) -> Option<&Operand> {

@@ -52,6 +52,8 @@ pub(crate) struct Point<'p> {
     pub(crate) marks: Vec<&'p str>,
     /// Does it ask for what the instruction takes or gives?
     pub(crate) values: bool,
+    /// Does it ask for what it gives?
+    pub(crate) out: bool,
     /// Does it ask in which space it does that?
     pub(crate) space: bool,
 }
@@ -75,6 +77,7 @@ impl Point<'_> {
             blocks: None,
             marks: Vec::new(),
             values: false,
+            out: false,
             space: false,
         }
     }
@@ -114,6 +117,13 @@ pub(crate) struct Found {
     pub(crate) position: (u32, u32),
     /// Source file and line, where `.loc` tells.
     pub(crate) source: Option<(String, u32)>,
+}
+
+impl Found {
+    /// The instruction that it stands at: of what is behind a wait, the wait.
+    pub(crate) fn stands_at(&self) -> Option<u32> {
+        self.access.wait.or(self.statement)
+    }
 }
 
 /// A probe that runs at a site.

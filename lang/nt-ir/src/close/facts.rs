@@ -114,7 +114,12 @@ impl Facts<'_> {
             Part::Callee => self.callee.is_some() || self.others.contains(&part),
             Part::Out => self.out.is_some() || self.others.contains(&part),
             Part::Old => self.old.is_some() || self.others.contains(&part),
-            Part::In(number) => usize::from(number) <= self.inputs.len() || self.others.contains(&part),
+            // What is no register and no number is an operand of the instruction, but has no value.
+            Part::In(number) => {
+                let place = usize::from(number).checked_sub(1);
+                place.is_some_and(|place| self.inputs.get(place).is_some_and(Option::is_some))
+                    || self.others.contains(&part)
+            }
             Part::Saddr | Part::Taken | Part::Done => self.others.contains(&part),
         }
     }

@@ -288,4 +288,6 @@ fn a_site_is_told_by_names() {
     assert_eq!(names[7..], ["gemm.cu", "loop.begin", "warp_sum"]);
     assert_eq!(load().name(SiteKey::Mark), None);
     assert!(load().has(Part::Out) && load().has(Part::Addr) && !load().has(Part::In(1)));
+    let second = Facts { inputs: &[None, one(Type::U32)], ..load() };
+    assert!(!second.has(Part::In(1)) && second.has(Part::In(2)) && !second.has(Part::In(3)));
 }

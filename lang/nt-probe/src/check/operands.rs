@@ -111,8 +111,9 @@ impl<'s> Checker<'_, 's> {
                 error(format!("`{name}` is an operand of instructions, and {which} none"))
                     .help("instructions have tracepoints `inst:CLASS`")
             }
-            Lack::Class(class) => error(format!("`{name}` is an operand that no `{class}` has"))
-                .help(format!("ask first: `if has({name}) {{ … }}`, or `/has({name})/` for the whole probe")),
+            Lack::Class(class) => {
+                error(format!("`{name}` is an operand that no `{class}` has")).help(instead(class, name))
+            }
             Lack::Early => error(format!("`{name}` is not there before the instruction has run"))
                 .help("a tracepoint that ends in `:after` is behind the instruction"),
             Lack::Late => error(format!("`{name}` is not there behind the instruction"))
@@ -120,5 +121,21 @@ impl<'s> Checker<'_, 's> {
         };
         self.found.push(diagnostic);
         false
+    }
+}
+
+/// What to do where no instruction of a class has an operand.
+fn instead(class: &str, name: &str) -> String {
+    match (class, name) {
+        ("async_copy" | "bulk_copy" | "tensor_copy", "out") => {
+            "a copy gives no register, and is on its way still: what it wrote is there at `inst:wait:after`"
+                .to_owned()
+        }
+        ("tensor_copy", "bytes") => {
+            "its size lies in a descriptor: `inst:mbarrier.expect` has the bytes that are announced"
+                .to_owned()
+        }
+        (_, "done") => "waits have it: `inst:wait:after`".to_owned(),
+        _ => format!("ask first: `if has({name}) {{ … }}`, or `/has({name})/` for the whole probe"),
     }
 }

@@ -244,6 +244,12 @@ impl Places {
         if place < 32 { Places(self.0 | 1 << place) } else { self }
     }
 
+    /// Without `place`.
+    #[must_use]
+    pub const fn without(self, place: usize) -> Places {
+        if place < 32 { Places(self.0 & !(1 << place)) } else { self }
+    }
+
     /// Is `place` among them?
     pub const fn has(self, place: usize) -> bool {
         place < 32 && self.0 & 1 << place != 0
@@ -349,10 +355,12 @@ impl Trait {
 
 impl Facts {
     /// The operands whose values a probe may have as `in1`, `in2` …, in this order: what a store or an atomic is
-    /// given, a tensor copy's coordinates; of what computes, its sources.
+    /// given, a tensor copy's coordinates; of what computes, its sources. Of a matrix operation that completes later, not
+    /// the accumulators, which others before it may still be writing; they come first.
     pub fn inputs(&self) -> Places {
         match self.class {
             Class::Store | Class::Atomic | Class::Reduce | Class::TensorCopy => self.data,
+            Class::Mma if self.completes != Completion::Here => self.reads.without(0),
             _ => self.reads,
         }
     }

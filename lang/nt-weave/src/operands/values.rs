@@ -15,7 +15,11 @@ use nt_ptx::syntax::{Operand, OperandKind};
 impl Reader<'_, '_> {
     /// What the instruction gives: the elements of a vector, or of `p|q` both, if they are alike.
     pub(super) fn out(&self, facts: &Facts) -> Option<Vec<Element>> {
-        facts.offers("out").then_some(())?;
+        facts.offers("out").then(|| self.given(facts)).flatten()
+    }
+
+    /// The same, now or later.
+    pub(super) fn given(&self, facts: &Facts) -> Option<Vec<Element>> {
         let operand = self.operand(facts.writes.first()?)?;
         let ty = facts.out_ty.or(facts.ty);
         match &operand.kind {
@@ -29,11 +33,11 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn inputs(&self, facts: &Facts) -> Vec<Option<Vec<Element>>> {
-        // The accumulators of an asynchronous operation may still be on their way.
-        let is_late = facts.class == Class::Mma && facts.completes != Completion::Here;
-        if !facts.offers("in") || is_late {
+        if !facts.offers("in") {
             return Vec::new();
         }
+        // Registers that a fence has given over to `wgmma` are touched by nobody else: PTX ISA 9.0, 9.7.15.7.1.
+        let are_given_over = facts.class == Class::Mma && facts.completes == Completion::MatrixGroup;
         let places = facts.inputs();
         (1..)
             .zip(places.iter())
@@ -46,7 +50,9 @@ impl Reader<'_, '_> {
                     (_, true) => facts.out_ty,
                     _ => facts.ty,
                 };
-                self.elements(self.operand(place)?, ty, facts)
+                let operand = self.operand(place)?;
+                let is_given_over = are_given_over && matches!(operand.kind, OperandKind::Vector(_));
+                if is_given_over { None } else { self.elements(operand, ty, facts) }
             })
             .collect()
     }
