@@ -76,12 +76,28 @@ pub(crate) fn context(driver: &Driver, handle: Opaque) -> Option<&'static Contex
     known(handle).or_else(|| guard(|| make(driver, handle)).flatten())
 }
 
+/// A device's compute capability, 90 for 9.0.
+fn arch(driver: &Driver, device: c_int) -> u32 {
+    const MAJOR: c_int = 75;
+    const MINOR: c_int = 76;
+    device_attribute(driver, MAJOR, device) * 10 + device_attribute(driver, MINOR, device)
+}
+
+/// Whether the process has devices of more than one compute capability.
+pub(crate) fn has_several_architectures(driver: &Driver) -> bool {
+    static SEVERAL: OnceLock<bool> = OnceLock::new();
+    *SEVERAL.get_or_init(|| {
+        let mut count = 0;
+        // SAFETY: writes one int.
+        let counted = unsafe { (driver.cuDeviceGetCount)(&raw mut count) } == 0;
+        counted && (1..count).any(|device| arch(driver, device) != arch(driver, 0))
+    })
+}
+
 #[cold]
 fn make(driver: &Driver, handle: Opaque) -> Option<&'static Context> {
     const SMS: c_int = 16;
     const CLOCK: c_int = 13;
-    const MAJOR: c_int = 75;
-    const MINOR: c_int = 76;
 
     let _making = lock(&MAKING);
     if let Some(context) = known(handle) {
@@ -104,7 +120,7 @@ fn make(driver: &Driver, handle: Opaque) -> Option<&'static Context> {
     }
     let device = Device {
         ordinal,
-        arch: device_attribute(driver, MAJOR, ordinal) * 10 + device_attribute(driver, MINOR, ordinal),
+        arch: arch(driver, ordinal),
         sms: device_attribute(driver, SMS, ordinal),
         clock_khz: device_attribute(driver, CLOCK, ordinal),
     };

@@ -71,6 +71,7 @@ functions! {
         cuCtxPushCurrent_v2(Opaque);
         cuCtxSetCurrent(Opaque);
         cuDeviceGetAttribute(*mut c_int, c_int, c_int);
+        cuDeviceGetCount(*mut c_int);
         cuEventCreate(*mut Opaque, c_uint);
         cuEventDestroy_v2(Opaque);
         cuEventQuery(Opaque);

@@ -43,7 +43,7 @@ pub(crate) enum Skip {
     TooLarge,
     /// No context could be found or no pool made for it.
     NoPool,
-    /// The twin is for another architecture.
+    /// There are twins, or may be, but none for devices like this one.
     Architecture,
     /// The hook was passive or at its end.
     Passive,
@@ -55,19 +55,22 @@ pub(crate) enum Skip {
     Homes,
     /// There are twins, but none for grids and blocks like these.
     Shape,
+    /// It is no launch, but a node that the program put into a graph.
+    Node,
 }
 
-const SKIPS: [&str; 10] = [
+const SKIPS: [&str; 11] = [
     "captured into a graph",
     "without a free segment in time",
     "whose maps take more than half of the pool; --pool makes it larger",
     "without a pool",
-    "on another architecture",
+    "on an architecture that it has no twin for",
     "while the hook was passive",
     "with unusual arguments",
     "whose grid would no longer be resident at once",
     "in one context, module or stream more than there is room for",
     "of a shape that none of its twins is for",
+    "put into a graph as a node",
 ];
 
 /// See the module. What a launch touches stands first, in one cache line.
@@ -122,10 +125,24 @@ impl Kernel {
         }
     }
 
-    /// From now on launches of which `holds` holds run the twin, where it is at home.
-    pub(crate) fn rise(&self, holds: u8, twin: &'static Twin) {
-        self.twins.put(holds, twin);
-        self.state.store(State::Ready as u32, Ordering::Release);
+    /// From now on launches of which `holds` holds run the twin, where it is at home; false if there is no room for one
+    /// architecture more.
+    pub(crate) fn rise(&self, holds: u8, twin: &'static Twin) -> bool {
+        let has_room = self.twins.put(holds, twin);
+        if has_room {
+            self.state.store(State::Ready as u32, Ordering::Release);
+        }
+        has_room
+    }
+
+    /// From now on launches on devices of this architecture run the original, for this reason; others may have twins.
+    pub(crate) fn fall_on(&self, arch: u32, reason: &str) {
+        self.twins.refuse_all(arch);
+        let mut all = lock(&self.reason);
+        if !all.is_empty() {
+            all.push_str("; ");
+        }
+        all.push_str(&format!("on sm_{arch}: {reason}"));
     }
 
     /// From now on launches run the original, for this reason.

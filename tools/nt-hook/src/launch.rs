@@ -111,13 +111,10 @@ fn probe(
     }
     let context = context_of(driver, stream).ok_or(Skip::NoPool)?;
     let holds = message::holds(shape.grid, shape.block);
-    let twin = match kernel.twins.of(holds) {
+    let twin = match kernel.twins.of(context.device.arch, holds) {
         Some(twin) => twin,
         None => prepare(kernel, holds, context, driver, process)?,
     };
-    if twin.arch != context.device.arch {
-        return Err(Some(Skip::Architecture));
-    }
     let owner = owner_of(twin, function, kind);
     let entered = match twin.homes.enter(context, owner, stream) {
         Some(entered) => entered,

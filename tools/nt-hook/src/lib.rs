@@ -42,6 +42,7 @@ mod enter;
 mod env;
 mod exec;
 mod exit;
+mod graph;
 mod handles;
 mod harvest;
 mod home;

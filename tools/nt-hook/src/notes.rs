@@ -57,7 +57,7 @@ notes! {
     /// See `record::launch`.
     SAVES: "saves found no room in their arrays, and were dropped or overwritten by later ones";
     /// Replays, whose kernels were seen when they were captured.
-    GRAPHS: "graph launches ran as they are; kernels in graphs are not probed";
+    GRAPHS: "graph launches ran as they are; kernels in graphs are not probed (run the program without CUDA graphs, if it can)";
     /// Old and multi-device forms.
     OTHER_LAUNCHES: "launches used a form that is not probed (cuLaunch, cuLaunchGrid, multi-device)";
 }

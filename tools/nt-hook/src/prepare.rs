@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use nt_wire::message::{self, Fill, Need, Unit};
 
-use crate::context::{Context, Current};
+use crate::context::{self, Context, Current};
 use crate::driver::{Driver, Relaxed};
 use crate::home::{self, Entered, Home, Homes};
 use crate::kernel::{self, HandleKind, Kernel, Skip, State};
@@ -21,7 +21,7 @@ use crate::pool::{MAPS, VALUES};
 use crate::process::{self, Process, lock};
 use crate::quiet::{guard, planned_panic};
 use crate::resident::Known;
-use crate::twin::{Code, Twin};
+use crate::twin::{Code, Refused, Twin};
 use crate::{Opaque, arguments, jit, notes};
 
 static PREPARING: Mutex<()> = Mutex::new(());
@@ -35,36 +35,45 @@ pub(crate) fn prepare(
     driver: &Driver,
     process: &Process,
 ) -> Result<&'static Twin, Option<Skip>> {
-    if kernel.twins.is_refused(holds) {
-        return Err(Some(Skip::Shape));
+    let arch = context.device.arch;
+    if let Some(refused) = kernel.twins.is_refused(arch, holds) {
+        return Err(Some(skip(refused)));
     }
     let twin = guard(|| {
         let _preparing = lock(&PREPARING);
         if kernel.state() == State::Fallen {
             return Err(None);
         }
-        if let Some(twin) = kernel.twins.of(holds) {
+        if let Some(twin) = kernel.twins.of(arch, holds) {
             return Ok(twin);
+        }
+        if let Some(refused) = kernel.twins.is_refused(arch, holds) {
+            return Err(Some(skip(refused)));
         }
         planned_panic("prepare");
         let twin = ask(kernel, holds, context, process)
             .and_then(|(twin, image)| accept(kernel, holds, twin, image, context, driver));
         match twin {
-            Ok(twin) => {
-                kernel.rise(holds, twin);
-                Ok(twin)
+            Ok(twin) if kernel.rise(holds, twin) => Ok(twin),
+            Ok(_) => Err(Some(Skip::Architecture)),
+            // Others run on such devices already: what can run here as well does.
+            Err(_) if kernel.twins.each().any(|twin| twin.arch == arch) => {
+                match kernel.twins.any_for(arch, holds) {
+                    Some(twin) => {
+                        kernel.rise(holds, twin);
+                        Ok(twin)
+                    }
+                    None => {
+                        kernel.twins.refuse(arch, holds);
+                        Err(Some(Skip::Shape))
+                    }
+                }
             }
-            // Others run already: what can run here as well does.
-            Err(_) if kernel.state() == State::Ready => match kernel.twins.any_for(holds) {
-                Some(twin) => {
-                    kernel.rise(holds, twin);
-                    Ok(twin)
-                }
-                None => {
-                    kernel.twins.refuse(holds);
-                    Err(Some(Skip::Shape))
-                }
-            },
+            // Where there are devices of another architecture, it may have a twin there.
+            Err(reason) if context::has_several_architectures(driver) => {
+                kernel.fall_on(arch, &reason);
+                Err(Some(Skip::Architecture))
+            }
             Err(reason) => {
                 kernel.fall(reason);
                 Err(None)
@@ -72,6 +81,13 @@ pub(crate) fn prepare(
         }
     });
     twin.unwrap_or(Err(None))
+}
+
+fn skip(refused: Refused) -> Skip {
+    match refused {
+        Refused::Shape => Skip::Shape,
+        Refused::Architecture => Skip::Architecture,
+    }
 }
 
 /// Makes a twin at home, for launches of `handle` in a stream of a context; entered. `Err(None)`: the kernel has fallen.

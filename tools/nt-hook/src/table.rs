@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::boot::{self, RTLD_NEXT};
-use crate::{Code, Opaque, behind, calls, context, exit, load, notes, symbols};
+use crate::{Code, Opaque, behind, calls, context, exit, graph, load, notes, symbols};
 
 /// A name of ours.
 struct Hook {
@@ -61,6 +61,11 @@ hooks! {
     load::cuFuncSetAttribute,
     load::cuGetProcAddress,
     load::cuGetProcAddress_v2,
+    graph::cuGraphAddKernelNode,
+    graph::cuGraphAddKernelNode_v2,
+    graph::cuGraphAddNode,
+    graph::cuGraphAddNode_v2,
+    graph::cuGraphAddNode_v3,
     calls::cuGraphLaunch,
     calls::cuGraphLaunch_ptsz,
     exit::cuInit,

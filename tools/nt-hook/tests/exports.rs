@@ -20,6 +20,7 @@ const EXPORTS: &str = "
     cuLaunchKernel cuLaunchKernel_ptsz cuLaunchKernelEx cuLaunchKernelEx_ptsz
     cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz
     cuLaunch cuLaunchGrid cuLaunchGridAsync cuLaunchCooperativeKernelMultiDevice cuGraphLaunch cuGraphLaunch_ptsz
+    cuGraphAddKernelNode cuGraphAddKernelNode_v2 cuGraphAddNode cuGraphAddNode_v2 cuGraphAddNode_v3
     cuCtxDestroy cuCtxDestroy_v2 cuStreamDestroy cuStreamDestroy_v2
     cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxReset cuDevicePrimaryCtxReset_v2
 ";

@@ -232,6 +232,41 @@ fn options_of_the_assembler_are_passed_on() {
     }
 }
 
+/// Two devices of one process: twins are shared where their architecture is the same, else each has its own.
+#[test]
+fn devices_of_several_architectures() {
+    let archs = |run: &Run| -> Vec<u32> { run.trace().kernels.iter().map(|kernel| kernel.arch).collect() };
+    for (second, expected) in [("second=90", &[90][..]), ("second=80,delay=1", &[90, 80])] {
+        let run = run("devices", 10, second, Fate::default());
+        assert_eq!(run.trace().count("chosen"), (20, 20, 20), "{second}");
+        assert_eq!(archs(&run), expected, "{second}");
+    }
+    // One of them has no twin: whichever is first, the other's launches are probed.
+    for arch in [90, 80] {
+        let fate = Fate { refuse: Some("no PTX for it"), refuse_arch: Some(arch), ..Fate::default() };
+        let run = run("devices", 10, "second=80", fate);
+        assert_eq!(run.trace().count("chosen"), (20, 10, 10), "{arch}");
+        let reason = format!("10 on an architecture that it has no twin for; on sm_{arch}: no PTX for it");
+        assert_eq!(run.trace().reason("chosen"), reason);
+        // Asked once.
+        assert_eq!(run.parent.as_ref().unwrap().needs.len(), 2);
+    }
+    // Of neither: nothing is asked again.
+    let fate = Fate { refuse: Some("it cannot be"), ..Fate::default() };
+    let run = run("devices", 10, "second=80", fate);
+    assert_eq!((run.trace().count("chosen"), run.parent.as_ref().unwrap().needs.len()), ((20, 0, 0), 2));
+}
+
+/// Nodes that a program puts into a graph by itself: counted by the kernel's name.
+#[test]
+fn kernels_as_nodes_of_graphs() {
+    let run = run("nodes", 3, "", Fate::default());
+    assert_eq!(run.trace().count("chosen"), (3 + 4, 3, 3));
+    assert_eq!(run.trace().reason("chosen"), "4 put into a graph as a node");
+    assert_eq!(run.trace().count("other"), (3 + 1, 0, 0));
+    assert_eq!(run.trace().reason("other"), "not selected");
+}
+
 /// Blocks that are all resident may wait for each other; a probe's registers must not change that.
 #[test]
 fn grids_that_would_no_longer_be_resident() {

@@ -1,4 +1,4 @@
-//! Devices and contexts: one device, an "sm_90" with 132 multiprocessors.
+//! Devices and contexts: one device, an "sm_90" with 132 multiprocessors; a second one if the plan has it.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_uint};
@@ -8,17 +8,18 @@ use crate::call::{
     INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, Objects, bring_up, calls, forget_after_fork, lock, put,
     shut_down,
 };
+use crate::plan::plan;
 use crate::settings::{clock_khz, multiprocessors};
 use crate::{Opaque, health, module, stream};
 
-/// A context. It holds a byte, so that each has an address of its own.
+/// A context.
 pub(crate) struct Context {
-    _place: u8,
+    device: c_int,
 }
 
 static CONTEXTS: Objects<Context> = Objects::new();
-/// The primary context's handle and how often it is retained.
-static PRIMARY: Mutex<(usize, u32)> = Mutex::new((0, 0));
+/// Each device's primary context's handle and how often it is retained.
+static PRIMARY: Mutex<[(usize, u32); 2]> = Mutex::new([(0, 0); 2]);
 
 thread_local! {
     /// The thread's stack of contexts, the current one last.
@@ -59,12 +60,22 @@ fn set_current(context: Opaque) {
     });
 }
 
-fn check_device(device: c_int) -> Result<(), crate::Code> {
-    if device == 0 { Ok(()) } else { Err(INVALID_DEVICE) }
+fn devices() -> c_int {
+    if plan().second.is_some() { 2 } else { 1 }
 }
 
-fn new_context() -> Opaque {
-    CONTEXTS.add(Arc::new(Context { _place: 0 }))
+fn check_device(device: c_int) -> Result<(), crate::Code> {
+    if (0..devices()).contains(&device) { Ok(()) } else { Err(INVALID_DEVICE) }
+}
+
+fn new_context(device: c_int) -> Opaque {
+    CONTEXTS.add(Arc::new(Context { device }))
+}
+
+/// A device's primary context, which it has checked.
+fn primary(all: &mut [(usize, u32); 2], device: c_int) -> &mut (usize, u32) {
+    let [first, second] = all;
+    if device == 0 { first } else { second }
 }
 
 fn end(context: Opaque) -> Result<(), crate::Code> {
@@ -74,15 +85,17 @@ fn end(context: Opaque) -> Result<(), crate::Code> {
     CONTEXTS.remove(context).map(|_| ()).map_err(|_| INVALID_CONTEXT)
 }
 
-fn reset_primary() {
-    let mut primary = lock(&PRIMARY);
+fn reset_primary(device: c_int) {
+    let mut all = lock(&PRIMARY);
+    let primary = primary(&mut all, device);
     if primary.0 != 0 {
         let _ = end(primary.0 as Opaque);
         *primary = (0, primary.1);
     }
 }
 
-fn attribute(number: c_int) -> Option<c_int> {
+fn attribute(number: c_int, device: c_int) -> Option<c_int> {
+    let arch = plan().second.filter(|_| device == 1).unwrap_or(90);
     Some(match number {
         1..=3 => 1024,   // threads a block; block x, y
         4 => 64,         // block z
@@ -94,8 +107,8 @@ fn attribute(number: c_int) -> Option<c_int> {
         16 => c_int::try_from(multiprocessors()).unwrap_or(c_int::MAX),
         36 => 2_619_000, // memory clock, kHz
         39 => 2048,      // threads a multiprocessor
-        75 => 9,         // compute capability
-        76 => 0,
+        75 => arch / 10, // compute capability
+        76 => arch % 10,
         81 => 233_472,          // shared memory a multiprocessor
         97 => 232_448,          // shared memory a block, opted in
         41 | 92 | 93 | 95 => 1, // unified addressing, stream memory operations (64 bits wide), cooperative launch
@@ -134,10 +147,10 @@ calls! {
 
     early version fn cuDriverGetVersion(version: *mut c_int) { put(version, 13_000) }
 
-    fn cuDeviceGetCount(count: *mut c_int) { put(count, 1) }
+    fn cuDeviceGetCount(count: *mut c_int) { put(count, devices()) }
     fn cuDeviceGet(device: *mut c_int, ordinal: c_int) {
         check_device(ordinal)?;
-        put(device, 0)
+        put(device, ordinal)
     }
     fn cuDeviceGetName(name: *mut c_char, len: c_int, device: c_int) {
         check_device(device)?;
@@ -155,7 +168,7 @@ calls! {
     }
     fn cuDeviceGetAttribute(value: *mut c_int, number: c_int, device: c_int) {
         check_device(device)?;
-        put(value, attribute(number).ok_or(INVALID_VALUE)?)
+        put(value, attribute(number, device).ok_or(INVALID_VALUE)?)
     }
     fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) {
         check_device(device)?;
@@ -164,9 +177,10 @@ calls! {
 
     fn cuDevicePrimaryCtxRetain(out: *mut Opaque, device: c_int) {
         check_device(device)?;
-        let mut primary = lock(&PRIMARY);
+        let mut all = lock(&PRIMARY);
+        let primary = primary(&mut all, device);
         if primary.0 == 0 {
-            primary.0 = new_context() as usize;
+            primary.0 = new_context(device) as usize;
         }
         primary.1 += 1;
         put(out, primary.0 as Opaque)
@@ -174,29 +188,30 @@ calls! {
     fn cuDevicePrimaryCtxRelease_v2(device: c_int) {
         check_device(device)?;
         let last = {
-            let mut primary = lock(&PRIMARY);
+            let mut all = lock(&PRIMARY);
+            let primary = primary(&mut all, device);
             primary.1 = primary.1.checked_sub(1).ok_or(INVALID_CONTEXT)?;
             primary.1 == 0
         };
         if last {
-            reset_primary();
+            reset_primary(device);
         }
         Ok(())
     }
     fn cuDevicePrimaryCtxReset_v2(device: c_int) {
         check_device(device)?;
-        reset_primary();
+        reset_primary(device);
         Ok(())
     }
     fn cuDevicePrimaryCtxGetState(device: c_int, flags: *mut c_uint, active: *mut c_int) {
         check_device(device)?;
         put(flags, 0)?;
-        put(active, c_int::from(lock(&PRIMARY).0 != 0))
+        put(active, c_int::from(primary(&mut lock(&PRIMARY), device).0 != 0))
     }
 
     fn cuCtxCreate_v2(out: *mut Opaque, _flags: c_uint, device: c_int) {
         check_device(device)?;
-        let context = new_context();
+        let context = new_context(device);
         STACK.with_borrow_mut(|stack| stack.push(context as usize));
         put(out, context)
     }
@@ -223,8 +238,8 @@ calls! {
         if out.is_null() { Ok(()) } else { put(out, popped as Opaque) }
     }
     fn cuCtxGetDevice(device: *mut c_int) {
-        need_current()?;
-        put(device, 0)
+        let context = need_current()?;
+        put(device, CONTEXTS.get(context as Opaque)?.device)
     }
     fn cuCtxSynchronize() {
         let context = need_current()?;

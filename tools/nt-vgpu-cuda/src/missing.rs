@@ -32,7 +32,7 @@ fn answer(name: &str) -> Code {
 missing! {
     cuArray3DCreate_v2 cuArrayCreate_v2 cuArrayDestroy
     cuCtxEnablePeerAccess cuDeviceCanAccessPeer cuIpcGetMemHandle cuIpcOpenMemHandle_v2
-    cuGraphAddChildGraphNode cuGraphAddKernelNode_v2 cuGraphAddMemcpyNode cuGraphAddMemsetNode cuGraphCreate
+    cuGraphAddChildGraphNode cuGraphAddMemcpyNode cuGraphAddMemsetNode
     cuGraphInstantiateWithFlags cuGraphInstantiateWithParams
     cuLaunchHostFunc cuStreamAddCallback
     cuMemAddressReserve cuMemCreate cuMemMap

@@ -14,6 +14,7 @@
 //! | `copy=CODE` | asynchronous copies to the host answer CODE |
 //! | `register=CODE` | registering host memory answers CODE |
 //! | `idle` | launches answer 0 and do nothing at all, not even look: for measuring what stands before them |
+//! | `second=ARCH` | there is a second device, of compute capability ARCH: 80 is 8.0 |
 //! | `calls` | every call is logged by its name |
 //! | `add` | kernels with a `…ctx` parameter add to the cells that it describes, see [`crate::effect`] |
 //! | `look` | they log what the constants of their module hold when they run |
@@ -48,6 +49,8 @@ pub(crate) struct Plan {
     pub(crate) slow_copy: bool,
     /// See `register`.
     pub(crate) register: Option<Code>,
+    /// See `second`.
+    pub(crate) second: Option<i32>,
     /// See `idle`.
     pub(crate) idle: bool,
     /// See `scribble`.
@@ -82,6 +85,7 @@ impl Plan {
                 "copy" => plan.copy = code,
                 "register" => plan.register = code,
                 "slow-copy" => plan.slow_copy = true,
+                "second" => plan.second = code,
                 "idle" => plan.idle = true,
                 "scribble" => plan.scribble = true,
                 "add" => plan.add = true,

@@ -241,6 +241,20 @@ calls! {
         let new = *unsafe { mode.as_ref() }.ok_or(INVALID_VALUE)?;
         put(mode, MODE.replace(new))
     }
+    fn cuGraphCreate(out: *mut Opaque, _flags: c_uint) { put(out, GRAPHS.add(Arc::new(Graph { _place: 0 }))) }
+    // Taken, and then forgotten: what cannot be instantiated is never run.
+    fn cuGraphAddKernelNode(out: *mut Opaque, graph: Opaque, _after: *const Opaque, _n: usize, _params: Opaque) {
+        GRAPHS.get(graph)?;
+        put(out, graph)
+    }
+    fn cuGraphAddKernelNode_v2(out: *mut Opaque, graph: Opaque, _after: *const Opaque, _n: usize, _params: Opaque) {
+        GRAPHS.get(graph)?;
+        put(out, graph)
+    }
+    fn cuGraphAddNode_v2(out: *mut Opaque, graph: Opaque, _after: *const Opaque, _edges: Opaque, _n: usize, _params: Opaque) {
+        GRAPHS.get(graph)?;
+        put(out, graph)
+    }
     fn cuGraphDestroy(graph: Opaque) { GRAPHS.remove(graph).map(|_| ()) }
     fn cuGraphLaunch(_graph: Opaque, _stream: Opaque) { Err(NOT_SUPPORTED) }
 

@@ -26,6 +26,8 @@ pub struct Fate {
     pub refuse: Option<&'static str>,
     /// Only where exactly this holds of the launch.
     pub refuse_where: Option<u8>,
+    /// Only on devices of this architecture.
+    pub refuse_arch: Option<u32>,
     /// What twins rely on, if it holds.
     pub relies: u8,
     /// The woven module; `None`: the usual one.
@@ -51,6 +53,7 @@ impl Default for Fate {
             selected: vec!["chosen", "bare"],
             refuse: None,
             refuse_where: None,
+            refuse_arch: None,
             relies: 0,
             module: None,
             bend: |_| (),
@@ -203,7 +206,8 @@ fn talk(mut socket: UnixStream, seen: &Mutex<Seen>, fate: &Fate) -> std::io::Res
                 let need = Need::decode(&mut body).unwrap();
                 let (mut twin, usual) = twin(&need.kernel);
                 twin.assumes = need.holds & fate.relies;
-                let here = fate.refuse_where.is_none_or(|holds| holds == need.holds);
+                let here = fate.refuse_where.is_none_or(|holds| holds == need.holds)
+                    && fate.refuse_arch.is_none_or(|arch| arch == need.arch);
                 seen.lock().unwrap().needs.push(need);
                 if let Some(reason) = fate.refuse.filter(|_| here) {
                     socket.write_all(&Refused { reason: reason.into() }.message(head.serial))?;

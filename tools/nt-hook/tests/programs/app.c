@@ -60,6 +60,10 @@ typedef struct {
     X(cuCtxCreate_v2, (Handle *, U, int))                      \
     X(cuCtxDestroy_v2, (Handle))                               \
     X(cuFuncSetAttribute, (Handle, int, int))                  \
+    X(cuGraphCreate, (Handle *, U))                            \
+    X(cuGraphAddKernelNode, (Handle *, Handle, Handle *, size_t, const void *)) \
+    X(cuGraphAddKernelNode_v2, (Handle *, Handle, Handle *, size_t, const void *)) \
+    X(cuGraphAddNode_v2, (Handle *, Handle, Handle *, void *, size_t, void *)) \
     X(cuLaunchKernel, (Handle, U, U, U, U, U, U, U, Handle, void **, void **)) \
     X(cuLaunchKernelEx, (const Config *, Handle, void **, void **)) \
     X(cuLaunchCooperativeKernel, (Handle, U, U, U, U, U, U, U, Handle, void **))
@@ -398,6 +402,50 @@ int main(int argc, char **argv) {
             launch_both(0, launches);
             CALL(cuCtxDestroy_v2, second);
         }
+    } else if (!strcmp(life, "devices")) {
+        // By turns on two devices, which may be of different architectures.
+        Handle contexts[2] = {context}, functions[2] = {chosen}, loaded;
+        U n = 1;
+        void *params[] = {&out, &n};
+        CALL(cuDevicePrimaryCtxRetain, &contexts[1], 1);
+        CALL(cuCtxSetCurrent, contexts[1]);
+        CALL(cuModuleLoadData, &loaded, PTX);
+        CALL(cuModuleGetFunction, &functions[1], loaded, "chosen");
+        for (int i = 0; i < 2 * launches; i++) {
+            CALL(cuCtxSetCurrent, contexts[i % 2]);
+            CALL(cuLaunchKernel, functions[i % 2], 4, 2, 1, 128, 1, 1, 0, 0, params, 0);
+        }
+        CALL(cuCtxSynchronize);
+        CALL(cuCtxSetCurrent, context);
+    } else if (!strcmp(life, "nodes")) {
+        // Kernels as nodes of a graph, in each form that there is; a node of another sort.
+        Handle graph, node, library, kernel;
+        U n = 1;
+        void *params[] = {&out, &n};
+        typedef struct {
+            Handle function;
+            U shape[7];
+            void **params, **extra;
+            Handle kernel, context;
+        } Node;
+        struct {
+            int sort, reserved[3];
+            Node node;
+            long long rest[24];
+        } typed = {0, {0}, {chosen, {4, 1, 1, 128, 1, 1, 0}, params, 0, 0, 0}, {0}};
+        CALL(cuLibraryLoadData, &library, PTX, 0, 0, 0, 0, 0, 0);
+        CALL(cuLibraryGetKernel, &kernel, library, "chosen");
+        CALL(cuGraphCreate, &graph, 0);
+        CALL(cuGraphAddKernelNode, &node, graph, 0, 0, &typed.node);
+        CALL(cuGraphAddKernelNode_v2, &node, graph, 0, 0, &typed.node);
+        typed.node.function = 0, typed.node.kernel = kernel;
+        CALL(cuGraphAddKernelNode_v2, &node, graph, 0, 0, &typed.node);
+        CALL(cuGraphAddNode_v2, &node, graph, 0, 0, 0, &typed);
+        typed.node.function = other;
+        CALL(cuGraphAddNode_v2, &node, graph, 0, 0, 0, &typed);
+        typed.sort = 2;
+        CALL(cuGraphAddNode_v2, &node, graph, 0, 0, 0, &typed);
+        launch_both(0, launches);
     } else if (!strcmp(life, "constants")) {
         // Written anew before each launch, which nobody waits for.
         Handle stream;
