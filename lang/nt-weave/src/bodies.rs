@@ -268,7 +268,7 @@ impl<'a> Closer<'a> {
         facts.old = found.access.old.as_ref().map(|old| Elements { ty: old.ty, count: old.count });
         facts.callee = found.callee.as_deref();
         facts.class = Some(known.class.name());
-        facts.space = one.space.or(known.space).map(Space::name);
+        facts.space = one.space.or(known.space).filter(|_| known.offers("space")).map(Space::name);
         if known.offers("width") {
             facts.width = Some(known.width);
         }

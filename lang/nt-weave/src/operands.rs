@@ -213,7 +213,8 @@ impl<'a, 's> Reader<'a, 's> {
             },
             Some(_) => return None,
             None => {
-                self.variable(base).filter(|space| matches!(*space, ".global" | ".shared" | ".const"))?;
+                self.variable(base)
+                    .filter(|space| matches!(*space, ".global" | ".shared" | ".const" | ".local"))?;
                 None
             }
         };

@@ -29,6 +29,11 @@ impl Launch<'_> {
         let woven = Probed::weave(&text, &prepared, Conditions::NONE);
         let woven = woven.unwrap_or_else(|why| panic!("{probe}: {why}"));
         assert_eq!(woven.woven.refused, [], "{probe}");
+        if woven.kernel("k").is_none() {
+            // No site: the text is as it was.
+            assert_eq!(woven.woven.text, ptx, "{probe}");
+            return BTreeMap::new();
+        }
         let job = Job {
             kernel: "k".into(),
             shape: Shape { grid: [1, 1, 1], block: [self.threads, 1, 1], shared: 0, cooperative: false },
