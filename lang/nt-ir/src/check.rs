@@ -96,6 +96,7 @@ impl Checker<'_> {
             let ty_fits = match table.func {
                 Func::Count => table.ty == Type::U64,
                 Func::Sum => matches!(table.ty, Type::U64 | Type::S64),
+                Func::Gone => table.ty == Type::U64 && table.keys == [Key::Unit(Unit::Warp)],
             };
             if !ty_fits {
                 self.wrong(table.span, format!("the cells of `@{name}` are not of 64 bits, or of a sign"));
@@ -263,6 +264,8 @@ impl Checker<'_> {
         let ty_fits = match table.func {
             Func::Count => added.is_none(),
             Func::Sum => added.is_some_and(|added| added.ty == table.ty),
+            // Lanes add themselves.
+            Func::Gone => false,
         };
         if !ty_fits {
             self.wrong(inst.span, format!("`@{name}` is added what is not of its type"));

@@ -35,6 +35,9 @@ pub enum Func {
     Count,
     /// `sum(e)`: adds e.
     Sum,
+    /// How many lanes of a warp have left, by which a `warp` probe at `kernel:exit` knows the last. A pass adds such a
+    /// table; no program has one.
+    Gone,
 }
 
 /// What tells the cells of a table apart.

@@ -116,6 +116,7 @@ words! { Builtin {
 words! { Func {
     Func::Count => Func::Count, "count";
     Func::Sum => Func::Sum, "sum";
+    Func::Gone => Func::Gone, "gone";
 }}
 
 words! { Policy {

@@ -94,7 +94,7 @@ impl Aggregates {
     /// # Errors
     /// They do not fit the table or the launch; nothing was added then.
     pub fn add(&mut self, batch: &CellBatch<'_>) -> Result<(), Unfit> {
-        let Some(table) = batch.table() else { return Ok(()) };
+        let Some(table) = batch.table().filter(|table| table.func != Func::Gone) else { return Ok(()) };
         let cells = batch.cells()?;
         batch.agree()?;
         let sums = self.tables.entry(Shape::of(table)).or_default();

@@ -249,6 +249,8 @@ pub enum Func {
     Count,
     /// The sum of the values, modulo 2⁶⁴.
     Sum,
+    /// How many lanes of a warp left apart from others, by which the last ones were known: for no reader.
+    Gone,
 }
 
 /// A key of an aggregation.

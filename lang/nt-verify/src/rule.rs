@@ -205,7 +205,7 @@ impl Rule {
                 "V11: memory. The address of a store is a base of the claim, plus index × the record's stride, plus a \
                  constant within the record (of a column: the base, plus the column's offset × the capacity, plus index × \
                  the element's width), and the store stands where index < that map's own capacity was compared as \
-                 unsigned and found true. The same holds for `red.global.add` and the cells of a table (`@name` in the \
+                 unsigned and found true. The same holds for `red.global.add` and `atom.global.add` and the cells of a table (`@name` in the \
                  claim); records of maps are not added to, cells of tables not stored to. All in 64-bit arithmetic, aligned \
                  to the width. Of a stream, slots are stored like records, where a part of a slot may also be told by a masked \
                  number (`(rank & 3) × 4`); one comparison of `slot + n` speaks for the slots from `slot` on too, where `slot` \

@@ -18,7 +18,9 @@ use crate::sites::{ASSEMBLY, Found, Kind, Match};
 use crate::streams::{Event, Turn};
 use nt_diag::Diagnostic;
 use nt_ir::close::{CloseErrorKind, Elements, Fact, Facts};
-use nt_ir::program::{BinaryOp, Inst, Op, Part, Probe, Program, StateId, TableId, Type, Value, ValueId};
+use nt_ir::program::{
+    BinaryOp, Inst, Op, Part, Probe, Program, StateId, TableId, Type, Unit, Value, ValueId,
+};
 use nt_ptx::opcode::Space;
 use nt_ptx::syntax::Module;
 use std::borrow::Cow;
@@ -62,6 +64,13 @@ pub(crate) struct Asked {
 }
 
 impl Body<'_> {
+    /// Does it add up when a warp leaves, which only the last lanes to leave do?
+    pub(crate) fn is_of_last(&self) -> bool {
+        self.leaves
+            && self.code.unit == Unit::Warp
+            && self.code.code.iter().any(|inst| matches!(inst.op, Op::Aggregate { .. }))
+    }
+
     /// Does it save to a map or add to a table?
     pub(crate) fn stores(&self) -> bool {
         self.code.code.iter().any(|inst| matches!(inst.op, Op::Aggregate { .. } | Op::Save { .. }))

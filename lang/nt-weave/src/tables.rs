@@ -13,7 +13,7 @@ use crate::Refused;
 use crate::bodies::{Closer, Site};
 use nt_diag::Diagnostic;
 use nt_ir::layout::table_stride;
-use nt_ir::program::{Func, Key, Op, TableId, Type, Unit};
+use nt_ir::program::{Func, Key, Op, Program, TableId, Type, Unit};
 use std::collections::BTreeMap;
 
 /// A table that a kernel adds to.
@@ -53,11 +53,18 @@ struct Cells {
 /// A claim's strides are below 2^24.
 const MOST_CELLS: usize = (1 << 24) / 8 - 1;
 
+/// The table in which lanes that leave apart count themselves.
+pub(crate) fn gone(program: &Program) -> Option<TableId> {
+    let table = program.tables.iter().position(|table| table.func == Func::Gone)?;
+    u32::try_from(table).ok().map(TableId)
+}
+
 /// Numbers the cells, and tells every body its own.
 pub(crate) fn number(closer: &Closer<'_>, sites: &mut [Site<'_>]) -> Result<Vec<UsedTable>, Refused> {
     let program = closer.program;
     // Of each table, the number of each cell, and the cells by number.
     let mut cells: BTreeMap<TableId, Cells> = BTreeMap::new();
+    let gone = gone(program);
     for (number, site) in (0..).zip(&mut *sites) {
         let mut told: Vec<Vec<(TableId, u32)>> = Vec::with_capacity(site.bodies.len());
         for body in &site.bodies {
@@ -81,6 +88,10 @@ pub(crate) fn number(closer: &Closer<'_>, sites: &mut [Site<'_>]) -> Result<Vec<
                     return Err(Box::new(Diagnostic::error("map-bound", closer.at, message).label(what)));
                 }
                 of_body.push((table, cell));
+            }
+            if let Some(table) = gone.filter(|_| body.is_of_last()) {
+                cells.entry(table).or_default().list = vec![Vec::new()];
+                of_body.push((table, 0));
             }
             told.push(of_body);
         }

@@ -143,11 +143,16 @@ fn an_operand_that_a_site_lacks() {
 }
 
 #[test]
-fn a_warp_that_leaves_in_parts_does_not_add() {
+fn a_warp_that_leaves_adds_once() {
     let ptx = format!("{HEADER}.entry k() {{ ret; }}\n");
     let text = "program \"t\"\ntable @n: count u64 [block]\nprobe warp kernel:exit { count @n }\n";
     let woven = weave(&ptx, &prepare(text));
-    assert!(woven.refused[0].1.message.contains("must know the last lanes to leave"), "{:?}", woven.refused);
+    assert_eq!(refusals(&ptx, &woven), "");
+    obeys(&ptx, &woven, "t.ptx");
+    // Those that leave apart count themselves, and tell by that which are the last.
+    assert!(woven.text.contains("atom.global.add.u64"), "{}", woven.text);
+    let tables: Vec<&str> = woven.kernels[0].tables.iter().map(|table| table.name.as_str()).collect();
+    assert_eq!(tables, ["n", "nt_gone"]);
     // Where it is the instruction that counts, each group of lanes that comes to it does.
     let woven = weave(&ptx, &prepare(&text.replace("kernel:exit", "inst:exit")));
     assert_eq!(woven.kernels.len(), 1, "{:?}", woven.refused);

@@ -9,6 +9,7 @@
 //! | `narrow_fields` | stores 32 bits of fields whose upper half is never set |
 //! | `narrow_values` | computes and keeps 32 bits where no more are used |
 //! | `tell_fields` | finds the fields of events that the code of an event tells |
+//! | `gone` | adds the table by which `warp kernel:exit` knows the last lanes of a warp, where that adds up |
 //!
 //! `narrow_clocks` looks for reads of a state that are shared by all their uses, so `cse` comes before it; it only cuts
 //! and widens, and leaves the gain to `narrow_values`; what that leaves over, the second round of the first three takes.
@@ -17,6 +18,7 @@
 mod cse;
 pub(crate) mod dead;
 pub(crate) mod fold;
+mod gone;
 mod narrow_clocks;
 mod narrow_fields;
 mod narrow_values;
@@ -67,6 +69,7 @@ const PASSES: &[Pass] = &[
     ("cse", cse::run),
     ("dead", dead::run),
     ("tell_fields", tell_fields::run),
+    ("gone", gone::run),
 ];
 
 /// Makes a program ready for a back end.

@@ -487,7 +487,8 @@ fn each_pass_is_watched_in_order() {
             "fold",
             "cse",
             "dead",
-            "tell_fields"
+            "tell_fields",
+            "gone"
         ]
     );
 }
@@ -497,4 +498,19 @@ fn a_broken_program_is_refused_before_any_pass() {
     let mut program = read(BLOCK_SCHED);
     program.probes[0].values[0].ty = crate::program::Type::U32;
     assert_eq!(prepare(program, Options::default()).unwrap_err().pass, "input");
+}
+
+/// Where a warp adds up as it leaves, and nowhere else; under a name that the program has not.
+#[test]
+fn lanes_that_leave_have_a_table_where_it_is_asked_for() {
+    let tables = |text: &str| -> Vec<String> {
+        let prepared = prepare(read(text), Options::default()).unwrap();
+        prepared.program.tables.iter().map(|table| format!("{} {}", table.func.word(), table.name)).collect()
+    };
+    let count = |probe: &str| format!("program \"t\" table @n: count u64 [] probe {probe} {{ count @n }}");
+    assert_eq!(tables(&count("warp kernel:exit")), ["count n", "gone nt_gone"]);
+    assert_eq!(tables(&count("thread kernel:exit")), ["count n"]);
+    assert_eq!(tables(&count("warp inst:exit")), ["count n"]);
+    let taken = count("warp kernel:exit").replace("@n", "@nt_gone");
+    assert_eq!(tables(&taken), ["count nt_gone", "gone nt_gone1"]);
 }

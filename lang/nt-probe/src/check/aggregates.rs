@@ -76,7 +76,7 @@ impl<'s> Checker<'_, 's> {
     }
 
     fn function(&mut self, function: Word<'s>) -> Option<Func> {
-        if let Some(func) = Func::from_word(function.text) {
+        if let Some(func) = Func::from_word(function.text).filter(|&func| func != Func::Gone) {
             return Some(func);
         }
         match later(function.text) {
@@ -123,6 +123,8 @@ impl<'s> Checker<'_, 's> {
                 let message = match func {
                     Func::Count => format!("`count` takes no arguments, {given} given"),
                     Func::Sum => format!("`sum` takes one argument, {given} given"),
+                    // No program asks for it by name.
+                    Func::Gone => return None,
                 };
                 let help = "`count()` counts how often the body runs, `sum(x)` adds x up";
                 self.found.push(Diagnostic::error("type-mismatch", function.span, message).help(help));

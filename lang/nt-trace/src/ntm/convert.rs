@@ -138,6 +138,7 @@ impl Table {
             func: match table.func {
                 program::Func::Count => Func::Count,
                 program::Func::Sum => Func::Sum,
+                program::Func::Gone => Func::Gone,
             },
             ty: table.ty.into(),
             unit,

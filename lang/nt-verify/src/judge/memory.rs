@@ -3,6 +3,7 @@
 //! ```text
 //! st.global.u64 [%nt_a+8], %nt_end;             a = base(heat) + 16·i, and i < cap(heat) holds here
 //! red.global.add.u32 [%nt_d], 1;                d = drops(ev) + 4·w, and w < units(ev)
+//! atom.global.add.u64 %nt_f, [%nt_d], %nt_n;    d = base(@gone) + 8·w, and w < cap(@gone), as with `red`
 //! atom.global.add.u64 %nt_f, [%nt_u], 1;        u = cursor(ev) + 8·rank, and rank is 0 in every lane that is here
 //! atom.global.add.u32 %nt_f, [%nt_u+4], 1;      u = counts(last) + 8·w + 8·rank, and w < units(last)
 //! st.global.b32 [%nt_u], %nt_n;                 u = counts(last) + 8·w: the lower half, which nothing is added to
@@ -53,7 +54,8 @@ impl<'w> Judge<'_, 'w> {
             (Act::Store, Area::Records(map)) if !self.is_table(map) => {
                 self.in_records(base, &address, map, bytes, &during.facts)
             }
-            (Act::Reduce, Area::Records(map)) if self.is_table(map) => {
+            // What a cell held before may be asked for, too.
+            (Act::Reduce | Act::Claim, Area::Records(map)) if self.is_table(map) => {
                 self.in_records(base, &address, map, bytes, &during.facts)
             }
             (Act::Reduce, Area::Drops(map)) if bytes == DROPS => {

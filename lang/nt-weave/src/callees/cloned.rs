@@ -9,10 +9,11 @@
 
 use super::{Calls, sums};
 use crate::Refused;
-use crate::bodies::Site;
+use crate::bodies::{Body, Site};
 use crate::choose::name;
 use crate::plan::Keep;
 use crate::slots::Slots;
+use crate::tables;
 use nt_diag::{Diagnostic, Span};
 use nt_ir::program::{Op, Program, StateId};
 use nt_ptx::ModuleInfo;
@@ -51,8 +52,11 @@ impl Needs {
         self.zero |= other.zero;
     }
 
-    fn of_site(&mut self, site: &Site<'_>, keep: &[Keep]) {
+    fn of_site(&mut self, program: &Program, site: &Site<'_>, keep: &[Keep]) {
         use nt_ir::program::Builtin;
+        if site.bodies.iter().any(Body::is_of_last) {
+            self.tables.extend(tables::gone(program).map(|table| table.0 as usize));
+        }
         for inst in site.bodies.iter().flat_map(|body| &body.code.code) {
             match &inst.op {
                 Op::ReadState(state) | Op::WriteState(state, _)
@@ -111,7 +115,7 @@ impl Cloned {
         }
         for site in sites.iter() {
             if let Some(needs) = needs.get_mut(&site.found.function) {
-                needs.of_site(site, keep);
+                needs.of_site(program, site, keep);
             }
         }
         // Where lanes leave with their counts.

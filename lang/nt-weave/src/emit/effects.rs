@@ -22,6 +22,7 @@ use super::save::Save;
 use super::slots::Leader;
 use super::stream::Event;
 use super::{Refusal, Span, When};
+use crate::bodies::Body;
 use crate::context::Fill;
 use crate::sites::Kind;
 use crate::slots::to_slots;
@@ -73,6 +74,8 @@ impl Region<'_> {
 enum Lanes<'a> {
     /// Those that a probe of this unit elects.
     Of(Unit),
+    /// One of the last to leave of a warp.
+    Last,
     /// One adds for all of them; which, once that is known.
     Together(Option<Operand<'a>>),
 }
@@ -96,6 +99,7 @@ impl<'a> Span<'a> {
                 Lanes::Of(unit) => {
                     self.elected(unit, region.predicate)?;
                 }
+                Lanes::Last => _ = self.last()?,
                 Lanes::Together(_) => {
                     let first = self.add_up(&mut region.effects)?;
                     region.lanes = Lanes::Together(Some(first));
@@ -170,8 +174,15 @@ impl<'a> Span<'a> {
                             guard = None;
                             (Effect::Add(add), at, Lanes::Together(None))
                         } else {
-                            self.may_add(p, probe.unit)?;
-                            (Effect::Add(add), at, Lanes::Of(probe.unit))
+                            let is_last = self.site.bodies.get(p).is_some_and(Body::is_of_last);
+                            if is_last && self.varies(p, probe.predicate) {
+                                return Err("a `warp` probe at `kernel:exit` adds up for the last lanes to leave, and its \
+                                            predicate differs between them, which is not supported yet; ask in an `if`, of \
+                                            what is the same in all"
+                                    .into());
+                            }
+                            let lanes = if is_last { Lanes::Last } else { Lanes::Of(probe.unit) };
+                            (Effect::Add(add), at, lanes)
                         }
                     }
                     _ => continue,
@@ -200,16 +211,10 @@ impl<'a> Span<'a> {
         Ok(regions)
     }
 
-    /// A warp that leaves in parts elects a lane of each part: the last record stands, but each would add.
-    fn may_add(&self, p: usize, unit: Unit) -> Result<(), Refusal> {
-        if unit == Unit::Warp && self.site.bodies.get(p).is_some_and(|body| body.leaves) {
-            return Err(
-                "a `warp` probe at `kernel:exit` that adds up must know the last lanes to leave, which is \
-                        not supported yet; use a thread probe"
-                    .into(),
-            );
-        }
-        Ok(())
+    /// Does a value differ between the lanes of a warp?
+    fn varies(&self, p: usize, value: Option<ValueId>) -> bool {
+        let values = self.probes.get(p).map_or(&[][..], |probe| &probe.values);
+        value.is_some_and(|value| values.get(value.0 as usize).is_none_or(|value| !value.uniform))
     }
 
     /// Makes the places of what is saved for good at an exit: which lane saves, whether there is room, and where. This comes
@@ -295,6 +300,7 @@ impl<'a> Span<'a> {
         };
         let elected = match region.lanes {
             Lanes::Of(unit) => self.elected(unit, region.predicate)?,
+            Lanes::Last => Some(self.last()?),
             Lanes::Together(first) => first,
         };
         let target = self.target(skip);
@@ -358,6 +364,7 @@ impl<'a> Span<'a> {
         };
         let elected = match region.lanes {
             Lanes::Of(unit) => self.elected(unit, region.predicate)?,
+            Lanes::Last => Some(self.last()?),
             Lanes::Together(first) => first,
         };
         let needed = match (elected, guard) {

@@ -34,6 +34,8 @@ pub(crate) enum Known {
     Lower(Option<(usize, ValueId)>),
     /// Does this lane save?
     Elected(Unit, Option<(usize, ValueId)>),
+    /// Does it, of the last lanes of its warp to leave?
+    Last,
     /// Does it, and is there room in the map? Of one where every lane that is elected saves.
     Room(u32),
     /// The address of its unit's record in a map.
@@ -253,6 +255,16 @@ impl<'a> Span<'a> {
             let z = span.special(z);
             span.op(Class::B32, "mul.lo.u32", &[area, z])
         })
+    }
+
+    /// How many lanes this lane's warp has: the last of a block may have fewer than 32.
+    pub(super) fn lanes_of_warp(&mut self) -> Operand<'a> {
+        let threads = self.threads_in_block();
+        let threads = self.register(threads, Type::U32);
+        let wid = self.warp_in_block();
+        let first = self.op(Class::B32, "shl.b32", &[wid, Operand::word(5)]);
+        let rest = self.op(Class::B32, "sub.u32", &[threads, first]);
+        self.op(Class::B32, "min.u32", &[rest, Operand::word(32)])
     }
 
     /// ⌈threads / 32⌉, rounded up here as on the host and in readers.

@@ -27,6 +27,7 @@ mod effects;
 mod index;
 mod instruction;
 mod lanes;
+mod last;
 pub(crate) mod live;
 mod operand;
 mod ops;

@@ -51,7 +51,8 @@ impl Launch<'_> {
             let ran = ran.unwrap_or_else(|why| panic!("{probe}: {why}\n{}", woven.woven.text));
             device::same(&plain, &ran).unwrap_or_else(|why| panic!("{probe}: {why}"));
             let mut cells: BTreeMap<String, i64> = BTreeMap::new();
-            for table in woven.kernel(self.kernel).into_iter().flat_map(|kernel| &kernel.tables) {
+            let tables = woven.kernel(self.kernel).into_iter().flat_map(|kernel| &kernel.tables);
+            for table in tables.filter(|table| table.func != nt_ir::program::Func::Gone) {
                 for ((_, names), sum) in records::table(&woven, &job, &ran, &table.name).unwrap() {
                     let key = match names.as_slice() {
                         [] => format!("@{}", table.name),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first thing that is wrong")]
 
 mod exits;
+mod last;
 mod launch;
 mod shared;
 mod uncovered;
