@@ -127,7 +127,7 @@ impl<'m, 's> Program<'m, 's> {
         }
         let declared = self.info().declared_at(place.function, at, name);
         if let Some(space) = self.variable_space(declared.map(|d| d.space), name) {
-            let plain = used.is_base && matches!(space, ".global" | ".shared" | ".const" | ".local");
+            let plain = used.is_base && matches!(space, ".global" | ".shared" | ".const");
             return match plain {
                 true => Ok(Source { bits: 0, under_guard: false }),
                 false => Err(Refused::Source("is a variable whose address is not taken at the site")),

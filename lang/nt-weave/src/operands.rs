@@ -213,8 +213,7 @@ impl<'a, 's> Reader<'a, 's> {
             },
             Some(_) => return None,
             None => {
-                self.variable(base)
-                    .filter(|space| matches!(*space, ".global" | ".shared" | ".const" | ".local"))?;
+                self.variable(base).filter(|space| matches!(*space, ".global" | ".shared" | ".const"))?;
                 None
             }
         };

@@ -255,7 +255,8 @@ fn operands_by_class() {
     has("ld.global.v4.u32", "addr bytes width elems space pred out");
     has("ldmatrix*", "addr bytes width elems space pred out");
     has("st.shared.v2.b32", "addr bytes width elems space in1 old pred");
-    has("st.local.u32", "addr bytes width elems space in1 pred");
+    // A variable of local memory whose address is taken could not be kept in a register.
+    has("st.local.u32", "bytes width elems space in1 pred");
     has("atom*", "addr bytes width elems space in1 pred out");
     has("red.global*", "addr bytes width elems space in1 pred");
     has("cp.async.ca*", "addr saddr bytes space pred");
