@@ -111,6 +111,12 @@ abi: deps ## The driver's functions as its headers have them, for the hook, from
 gpu: deps build ## On a machine with an NVIDIA GPU: known answers and costs
 	tests/gpu/run.sh
 
+.PHONY: recorded
+recorded: deps build ## Without one: memory traces against kernels that note their own accesses, on the software GPU
+	@deps/folders.sh deps/recorded.txt
+	@mkdir -p target/gpu
+	PATH="$(CURDIR)/target/release:$$PATH" PYTHONPATH="$(CURDIR)/.tools/numpy" SOFTWARE=1 python3 tests/gpu/memory_trace.py
+
 .PHONY: corpora
 corpora: deps ## The committed PTX of testdata/ptx anew, through a dozen compilers that it fetches (4.5 GB)
 	@deps/folders.sh deps/corpora.txt

@@ -19,6 +19,8 @@ import pairs
 
 OUT = pathlib.Path(os.environ.get("OUT", "target/gpu"))
 PTX = "testdata/ptx/nvcc/kernels.sm_90.ptx"
+# Programs run above the software GPU.
+SOFTWARE = bool(os.environ.get("SOFTWARE"))
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
 REPEATS = 20
 KERNELS = [
@@ -82,7 +84,7 @@ def nvcc(source, built, *options):
 
 def nt_run(probe, trace, *command, options=()):
     """The command under nt-run."""
-    return run("nt-run", "-p", probe, "-o", trace, *options, "--", *command)
+    return run("nt-run", *(["--vgpu"] if SOFTWARE else []), "-p", probe, "-o", trace, *options, "--", *command)
 
 
 def dump(trace, *options):

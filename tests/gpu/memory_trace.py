@@ -8,6 +8,7 @@ What is checked, each against something that is not nt:
   results    outputs of the eleven kernels with dmat are the ones without, bit for bit, at full size
   drops      nothing found no room where there is room; where a stream is made too small, what is stored and what is counted as
              dropped come to as many as without a limit
+With SOFTWARE set (`make recorded`) the software GPU takes the place of the card: addresses and capacity alone, at 1/256 of the size.
 What is measured: dmat's cost on the eleven kernels, as block_sched.py measures that probe's; bytes an access.
 """
 
@@ -20,7 +21,7 @@ import tempfile
 
 import numpy
 
-from common import COST_HEAD, KERNELS, OUT, PTX, ROUNDS, check_results, cost_columns, costs, dump, finish, gpu, harness, means_line, nt_run, rows, run
+from common import COST_HEAD, KERNELS, OUT, PTX, ROUNDS, SOFTWARE, check_results, cost_columns, costs, dump, finish, gpu, harness, means_line, nt_run, rows, run
 
 # Whose addresses come out of memory: lanes that no proof ties.
 INDIRECT = ["spmv_csr"]
@@ -32,7 +33,7 @@ CAPACITY, CAPACITY_EACH = "tests/gpu/capacity.nt", 4
 WHOLE = ["fill_blocks", "fill_persistent", "vector_add", "transpose", "matmul_tiled"]
 # How small the problems are whose addresses are compared. spmv_csr with probes takes more registers: at a size at which all of
 # its blocks are resident without probes and not with them, nt-run leaves it alone.
-SHRINKS = {2: [kernel for kernel in KERNELS if kernel not in INDIRECT], 1: INDIRECT}
+SHRINKS = {4: KERNELS} if SOFTWARE else {2: [kernel for kernel in KERNELS if kernel not in INDIRECT], 1: INDIRECT}
 # A launch of matmul_tiled leaves some 350 MB.
 REPEATS = 4
 ROOM = ["--stream", "1G", "--pool", "6G"]
@@ -96,7 +97,7 @@ def wrong_of_threads(work, trace, name, noted):
     """What is wrong with the saves of a kernel's threads, or None."""
     taken = numpy.bincount(noted["thread"])
     kept, saves = numpy.minimum(taken, CAPACITY_EACH), {}
-    for map_name, from_seq in (("first", 0 * taken), ("newest", taken - kept)):
+    for map_name, from_seq in (("oldest", 0 * taken), ("newest", taken - kept)):
         one = work / f"{map_name}.npy"
         run("nt-map", "dump", "--format", "npy", "--map", map_name, "-k", f"={name}", "-o", one, trace)
         rows = numpy.sort(numpy.load(one), order=["unit", "seq"])
@@ -114,7 +115,7 @@ def wrong_of_threads(work, trace, name, noted):
         if not numpy.isin(key(rows["unit"], rows["addr"]), all_noted).all():
             return f"{map_name} has an access that its thread did not make"
     later = saves["newest"][saves["newest"]["seq"] >= CAPACITY_EACH]
-    both = numpy.concatenate([saves["first"], later])
+    both = numpy.concatenate([saves["oldest"], later])
     whole = taken <= 2 * CAPACITY_EACH
     got = key(both["unit"], both["addr"])[whole[both["unit"].astype(int)]]
     if (numpy.sort(got) != numpy.sort(all_noted[whole[noted["thread"]]])).any():
@@ -155,15 +156,23 @@ def check_drops(work, built, failures):
     return f"With streams of 4 MiB {cut} events find no room, and are counted: stored and dropped come to the events of the whole trace in each kernel."
 
 
-def main():
-    work = pathlib.Path(tempfile.mkdtemp(prefix="nt-memory-"))
-    built, machine, failures = harness(work), gpu(), []
-    lines = [f"GPU {machine['gpu']}, driver {machine['driver']}.", ""]
+def compare(work, lines, failures):
+    """Addresses and capacity; how many accesses each kernel makes."""
     counts = check_addresses(work, failures)
     lines += [f"Addresses: {sum(counts.values())} accesses of {len(counts)} kernels against their recording versions.", ""]
-    lines += [check_drops(work, built, failures), ""]
-
     lines += [f"Arrays with a capacity: {check_capacity(work, failures)} accesses, of each thread the first four and the newest four.", ""]
+    return counts
+
+
+def main():
+    work = pathlib.Path(tempfile.mkdtemp(prefix="nt-memory-"))
+    if SOFTWARE:
+        lines, failures = ["The software GPU.", ""], []
+        return finish("recorded", {"accesses": compare(work, lines, failures)}, lines, failures)
+    built, machine, failures = harness(work), gpu(), []
+    lines = [f"GPU {machine['gpu']}, driver {machine['driver']}.", ""]
+    counts = compare(work, lines, failures)
+    lines += [check_drops(work, built, failures), ""]
 
     trace = work / "once.ntt"
     equal = check_results(work, "dmat", built, trace, machine["gpu"], failures, options=ROOM)

@@ -10,6 +10,7 @@ pair by pair. The original against itself is measured too: that is the noise.
 """
 
 import ctypes
+import functools
 import json
 import random
 import statistics
@@ -17,14 +18,18 @@ import subprocess
 import sys
 import tempfile
 
-cuda = ctypes.CDLL("libcuda.so.1")
 # Bytes of a stream's slots: more than any of the kernels fills.
 STREAM = 1 << 30
 U64, VP = ctypes.c_uint64, ctypes.c_void_p
 
 
+@functools.cache
+def driver():
+    return ctypes.CDLL("libcuda.so.1")
+
+
 def call(name, *args):
-    code = getattr(cuda, name)(*args)
+    code = getattr(driver(), name)(*args)
     if code:
         sys.exit(f"{name}: error {code}")
 

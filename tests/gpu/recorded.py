@@ -14,7 +14,7 @@ import sys
 
 import numpy
 
-from common import nvcc
+from common import SOFTWARE, nvcc
 from pairs import U64, VP, allocate, call, device, jobs
 
 ROW = numpy.dtype([("address", "<u8"), ("thread", "<u4"), ("bytes", "<u2"), ("store", "<u2")])
@@ -87,19 +87,21 @@ def main():
     ptx, work, shrink, names = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
     sms = device()
     (work / "recorded.cu").write_text(source())
-    if not nvcc(work / "recorded.cu", work / "recorded.cubin", "-cubin", "-arch=native"):
+    # The software GPU runs PTX alone.
+    form = ["-ptx", "-arch=sm_90"] if SOFTWARE else ["-cubin", "-arch=native"]
+    if not nvcc(work / "recorded.cu", work / "recorder", *form):
         sys.exit("there is no nvcc on PATH")
     chosen = [job for job in jobs(sms, shrink) if job[0] in names]
     module = load(ptx)
     for name, grid, block, arguments in chosen:
         launch(module, name, grid, block, arguments)
 
-    recorder = load(work / "recorded.cubin")
+    recorder = load(work / "recorder")
     symbols = {}
     for symbol in ("nt_rows", "nt_count", "nt_room"):
         symbols[symbol] = U64()
         call("cuModuleGetGlobal_v2", ctypes.byref(symbols[symbol]), None, recorder, symbol.encode())
-    room = 1 << 26
+    room = 1 << 24 if SOFTWARE else 1 << 26
     buffer = allocate(room * ROW.itemsize)
     word = lambda symbol, value: call("cuMemcpyHtoD_v2", symbols[symbol], ctypes.byref(U64(value)), ctypes.c_size_t(8))
     word("nt_rows", buffer.value)
