@@ -3,9 +3,10 @@
 The program (this file with `--program`) runs the four kernels of testdata/ptx/triton/kernels.py and a compiled MLP, forward
 and backward. Its kernels reach the driver as cubins that keep their PTX. What is checked, each against something that is
 not nt:
-  results   every tensor with block_sched, gmem_bytes, dmat and a probe at each statement (every.nt) is the one without, by torch.equal; and the four kernels' are
+  results   every tensor with block_sched, gmem_bytes, dmat, lines.nt and a probe at each statement (every.nt) is the one without, by torch.equal; and the four kernels' are
             what PyTorch computes, within a tolerance
   coverage  every launch of a kernel that Triton compiled is probed and collected; of the others it is said why not
+  lines     bytes of global memory by line of kernels.py (lines.nt) are what that line asks for: source lines are taken from the cubins
   records   block_sched has one record a warp; gmem_bytes' totals are what the four kernels ask for by their source, and so are
             the sizes of dmat's accesses, of which none is dropped
 """
@@ -14,6 +15,7 @@ import csv
 import io
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,21 @@ BYTES = {
     "softmax": ROWS * COLUMNS * 2 * 4,
     "matmul": SIDE * SIDE * (SIDE // 128 * 2 + 1) * 2,
     "attention": (LENGTH // 64 * LENGTH * 2 + LENGTH * 2) * D * 2,
+}
+
+
+# The same by line of kernels.py, which is found by what stands in it.
+LINES = {
+    ("vector_add", "tl.store(out + i, tl.load(x + i, "): N * 3 * 4,
+    ("softmax", "v = tl.load(x + row"): ROWS * COLUMNS * 4,
+    ("softmax", "tl.store(out + row"): ROWS * COLUMNS * 4,
+    ("matmul", "left = tl.load(pa"): SIDE * SIDE * (SIDE // 128) * 2,
+    ("matmul", "right = tl.load(pb"): SIDE * SIDE * (SIDE // 128) * 2,
+    ("matmul", "tl.store(c + m"): SIDE * SIDE * 2,
+    ("attention", "query = tl.load(q + m"): LENGTH * D * 2,
+    ("attention", "key = tl.load(k + "): LENGTH // 64 * LENGTH * D * 2,
+    ("attention", "value = tl.load(v + "): LENGTH // 64 * LENGTH * D * 2,
+    ("attention", "tl.store(out + m"): LENGTH * D * 2,
 }
 
 
@@ -138,6 +155,23 @@ def check_events(trace, failures):
     return f"Accesses of lanes: {', '.join(words)}."
 
 
+def check_lines(said, failures):
+    """What nt-run printed of lines.nt: a row a line of kernels.py, `@bytes[softmax, /src/kernels.py:29]: 25165824`."""
+    source = pathlib.Path("testdata/ptx/triton/kernels.py").read_text().splitlines()
+    found = {}
+    for kernel, file, line, count in re.findall(r"^@bytes\[(\w+), ([^\]]*):(\d+)\]: (\d+)$", said, flags=re.M):
+        if file.endswith("kernels.py") and kernel in SHAPES:
+            found[kernel, int(line)] = found.get((kernel, int(line)), 0) + int(count)
+    expected = {}
+    for (kernel, words), count in LINES.items():
+        [line] = [number for number, text in enumerate(source, 1) if words in text]
+        expected[kernel, line] = LAUNCHES * count
+    for key in sorted(found.keys() | expected.keys()):
+        if found.get(key) != expected.get(key):
+            failures.append(f"lines, {key[0]} line {key[1]}: {found.get(key)} bytes, {expected.get(key)} by its source")
+    return f"Bytes by line of kernels.py: {sum(found.get(key) == count for key, count in expected.items())} of {len(expected)} lines as by the source."
+
+
 def main():
     import torch
     import triton
@@ -157,11 +191,12 @@ def main():
     steady = [name for name in native if torch.equal(native[name], again[name])]
     failures += [f"{name}: differs between two runs without probes" for name in native if name not in steady]
 
-    for program in ("block_sched", "gmem_bytes", "dmat", "tests/gpu/every.nt"):
+    options = {"dmat": ["--pool", "4G"], "lines": ["--rows", "1000"]}
+    for program in ("block_sched", "gmem_bytes", "dmat", "tests/gpu/every.nt", "tests/gpu/lines.nt"):
         probe = pathlib.Path(program).stem
         trace = work / f"{probe}.ntt"
         try:
-            done = nt_run(program, trace, *words, work / f"{probe}.pt", options=["--pool", "4G"] if probe == "dmat" else [])
+            done = nt_run(program, trace, *words, work / f"{probe}.pt", options=options.get(probe, []))
         except SystemExit as error:
             failures.append(f"{probe}: {error}")
             continue
@@ -172,6 +207,9 @@ def main():
         lines.append(check_coverage(probe, trace, failures))
         if probe == "dmat":
             lines.append(check_events(trace, failures))
+            continue
+        if probe == "lines":
+            lines.append(check_lines(done.stderr, failures))
             continue
         dump = subprocess.run(["nt-map", "dump", "--format", "csv", trace], capture_output=True, text=True)
         if dump.returncode:
