@@ -77,8 +77,8 @@ impl<'a> Span<'a> {
 
     /// The chunk that the lanes in which `lives` holds get, of which there is one: that leads.
     ///
-    /// `atom` at an address that looks different in each lane, by 8 bytes for each lane below: the leader has none below,
-    /// and without it ptxas elects a lane once more.
+    /// `atom` at an address that looks different in each lane, by the mask of the lanes below: the leader has none below, and
+    /// without it ptxas elects a lane once more.
     pub(super) fn claimed(
         &mut self,
         place: Place<'a>,
@@ -87,9 +87,9 @@ impl<'a> Span<'a> {
     ) -> Result<Claimed<'a>, Refusal> {
         let Place { stream, number, .. } = place;
         let lower = group.lower.ok_or("it makes room where no lane is elected")?;
-        let rank = self.op(Class::B32, "popc.b32", &[lower]);
+        let below = self.op(Class::B64, "cvt.u64.u32", &[lower]);
         let counter = self.context_word(Fill::Cursor(number))?;
-        let counter = self.op(Class::B64, "mad.wide.u32", &[rank, Operand::word(8), counter]);
+        let counter = self.op(Class::B64, "add.u64", &[below, counter]);
         let claimed = self.temp(Class::B64);
         // Of a lane that gave up before, and of those that do not lead, a number beyond all chunks.
         self.line(format_args!("mov.b64 {claimed}, {DEAD};"));

@@ -247,9 +247,11 @@ impl<'a> Span<'a> {
         let first = self.temp(Class::B64);
         self.line(format_args!("mov.b64 {first}, {{{low}, {high}}};"));
         let wide = self.op(Class::B64, "sub.u64", &[address, first]);
-        let distance = self.op(Class::B32, "cvt.u32.u64", &[wide]);
-        let back = self.op(Class::B64, "cvt.s64.s32", &[distance]);
-        let fits = self.op(Class::Pred, "setp.eq.u64", &[wide, back]);
+        // The upper half is what the sign of the lower one makes it: one comparison, and not two of a carry.
+        let (distance, upper) = (self.temp(Class::B32), self.temp(Class::B32));
+        self.line(format_args!("mov.b64 {{{distance}, {upper}}}, {wide};"));
+        let sign = self.op(Class::B32, "shr.s32", &[distance, Operand::word(31)]);
+        let fits = self.op(Class::Pred, "setp.eq.u32", &[upper, sign]);
         let fit = self.all(fits, warp);
         let stride = stride.then(|| {
             let next = self.op(Class::B32, "add.u32", &[leader, Operand::word(1)]);

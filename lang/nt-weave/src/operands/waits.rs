@@ -77,7 +77,7 @@ pub(crate) fn find(
                     };
                 }
                 Some(known) if known.class == Class::Commit && opcode.starts_with("wgmma.") => {
-                    is_promised = true
+                    is_promised = true;
                 }
                 _ => {}
             }
