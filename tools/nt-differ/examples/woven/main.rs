@@ -17,7 +17,7 @@ mod verdict;
 
 use nt_differ::device::Text;
 use nt_differ::probed;
-use nt_engine::assemble::{Arch, Assembler, Failure, Options, SOURCE, Suffix, Verbose, read};
+use nt_engine::assemble::{Arch, Assembler, Failure, Options, Suffix};
 use nt_engine::cache::{Cache, Kept, Key};
 use nt_ir::Prepared;
 use nt_ptx::Edits;
@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use verdict::{Row, Verdict};
+use verdict::{Answer, Row, Verdict};
 
 /// The probes at every statement of a large module take their time.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -89,7 +89,7 @@ impl Bench {
     }
 
     /// What an assembler says of a text: of what it refuses, why.
-    fn answer(&self, assembler: &Assembler, arch: Arch, text: &str) -> std::result::Result<Verbose, Failure> {
+    fn answer(&self, assembler: &Assembler, arch: Arch, text: &str) -> std::result::Result<Answer, Failure> {
         let key = Key::of(text, arch, &Options::default(), assembler, Kept::Words);
         let assembled = match self.cache.get(key) {
             Some(hit) => hit,
@@ -100,7 +100,7 @@ impl Bench {
                 assembled
             }
         };
-        Ok(read(&assembled.output, SOURCE))
+        Ok(Answer::of(&assembled.output))
     }
 
     /// One file before one assembler, with every probe.

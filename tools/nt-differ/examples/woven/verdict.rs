@@ -1,9 +1,29 @@
 //! One woven text beside what it was woven from, as an assembler saw both; and rows that add such verdicts up.
 
-use nt_engine::assemble::{Remark, Usage, Verbose};
+use nt_engine::assemble::{Remark, SOURCE, Usage, Verbose, read};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write as _;
+
+/// What an assembler said of a text.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    said: Verbose,
+    /// Bytes that its kernels and functions store and load because they have too few registers, and those that functions
+    /// save for their callers.
+    spilled: u64,
+}
+
+impl Answer {
+    pub(crate) fn of(output: &str) -> Answer {
+        let fields = output.lines().filter(|line| line.starts_with(' ')).flat_map(|line| line.split(','));
+        let bytes = fields.filter_map(|field| {
+            let (number, words) = field.trim().split_once(' ')?;
+            words.contains("spill").then(|| number.parse::<u64>().ok())?
+        });
+        Answer { spilled: bytes.sum(), said: read(output, SOURCE) }
+    }
+}
 
 /// What an assembler made of a module with a probe in it.
 #[derive(Debug, Default)]
@@ -15,6 +35,7 @@ pub(crate) struct Verdict {
     /// Notices and warnings that the original did not have.
     pub(crate) news: Vec<String>,
     pub(crate) kernels: Vec<(String, Usage, Usage)>,
+    pub(crate) spilled: [u64; 2],
 }
 
 /// A remark without what changes with every word that is put in.
@@ -31,7 +52,9 @@ fn spilled(usage: &Usage) -> u32 {
 }
 
 impl Verdict {
-    pub(crate) fn of(before: &Verbose, after: &Verbose, woven: &[&str]) -> Verdict {
+    pub(crate) fn of(before: &Answer, after: &Answer, woven: &[&str]) -> Verdict {
+        let spilled = [before.spilled, after.spilled];
+        let (before, after) = (&before.said, &after.said);
         let mut left: Vec<String> = before.remarks.iter().map(kind).collect();
         let mut news = Vec::new();
         for remark in &after.remarks {
@@ -49,7 +72,7 @@ impl Verdict {
             let (before, after) = (before.kernels.get(*name)?, after.kernels.get(*name)?);
             Some(((*name).to_owned(), *before, *after))
         };
-        Verdict { news, kernels: woven.iter().filter_map(both).collect(), ..Verdict::default() }
+        Verdict { news, spilled, kernels: woven.iter().filter_map(both).collect(), ..Verdict::default() }
     }
 
     /// Says what is worth a line: faults, news, and kernels that spill more.
@@ -66,6 +89,10 @@ impl Verdict {
                 let (before, after) = (bytes(before), bytes(after));
                 lines.push(format!("{at}: `{kernel}` spills: {before} bytes became {after}"));
             }
+        }
+        let [before, after] = self.spilled;
+        if before < after {
+            lines.push(format!("{at}: {before} bytes of spills became {after}, with those of functions"));
         }
         for line in lines {
             // A reader that has seen enough may leave.
@@ -90,8 +117,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) const HEAD: &str = "| ptxas | probe | modules | kernels | registers, mean and most | kernels that spill, \
-         before and after | bytes | new notices | kernels refused |\n|---|---|---|---|---|---|---|---|---|";
+    pub(crate) const HEAD: &str = "| ptxas | probe | modules | kernels | registers, mean and most | kernels that spill | \
+         bytes spilled, functions' too | new notices | kernels refused |\n|---|---|---|---|---|---|---|---|---|";
 
     /// Has no assembler anything to say against it?
     pub(crate) fn is_good(&self) -> bool {
@@ -108,17 +135,17 @@ impl<'v> FromIterator<&'v Verdict> for Row {
             row.refused += verdict.refused.len();
             row.slugs.extend(verdict.refused.iter().map(|(_, slug)| *slug));
             row.modules += usize::from(!verdict.kernels.is_empty());
+            for (bytes, spilled) in row.bytes.iter_mut().zip(verdict.spilled) {
+                *bytes += spilled;
+            }
             for (_, before, after) in &verdict.kernels {
                 let registers = |usage: &Usage| i64::from(usage.registers.unwrap_or(0));
                 let more = registers(after) - registers(before);
                 row.kernels += 1;
                 row.registers += more;
                 row.most = row.most.max(more);
-                for ((spilling, bytes), usage) in
-                    row.spilling.iter_mut().zip(&mut row.bytes).zip([before, after])
-                {
+                for (spilling, usage) in row.spilling.iter_mut().zip([before, after]) {
                     *spilling += usize::from(spilled(usage) != 0);
-                    *bytes += u64::from(spilled(usage));
                 }
             }
         }

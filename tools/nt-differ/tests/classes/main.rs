@@ -12,7 +12,7 @@ mod common;
 
 use common::{files, read};
 use nt_differ::classes::{self, Questions};
-use nt_differ::counted::{By, Cells, Counted};
+use nt_differ::counted::{By, Cells, Counted, within};
 use nt_differ::device::{self, Job, Text};
 use nt_differ::probed::{self, Probed};
 use nt_differ::random::Random;
@@ -21,19 +21,14 @@ use nt_differ::sidecar::Sidecar;
 use nt_ir::Prepared;
 use nt_ir::launch::Conditions;
 use nt_vgpu::Options;
+use nt_weave::Uncovered;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Launches of a kernel that are tried: the others go the same ways.
 const LAUNCHES: usize = 1;
 
 /// Why a kernel may be refused a question; it is then asked the others.
-const MAY_BE_REFUSED: [&str; 4] = [
-    // A call through a pointer, whose instructions nobody would count.
-    "indirect-call",
-    // A function of which another kernel of the module has the clone.
-    "shared-function",
-    // Whether a generic address leads to `param` or `cluster`; blocks and branches that are not woven.
-    "not-yet",
+const MAY_BE_REFUSED: [&str; 1] = [
     // Kernels with asynchronous matrix instructions, which the software GPU does not run.
     "among-wgmma",
 ];
@@ -68,7 +63,16 @@ impl Asked {
             if asked.table == "all" {
                 self.whole(counted, &cells)?;
             }
-            counted.expect(&format!("`@{}`", asked.table), By::Sm, cells, found)?;
+            let what = format!("`@{}`", asked.table);
+            // What is called through a pointer is executed, and no probe is in it.
+            if probed
+                .kernel(&job.kernel)
+                .is_some_and(|kernel| kernel.uncovered.iter().any(Uncovered::is_of_program))
+            {
+                within(&what, &Cells::new(), &found, &cells)?;
+            } else {
+                counted.expect(&what, By::Sm, cells, found)?;
+            }
         }
         Ok(())
     }
