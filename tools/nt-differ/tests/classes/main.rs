@@ -28,7 +28,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const LAUNCHES: usize = 1;
 
 /// Why a kernel may be refused a question; it is then asked the others.
-const MAY_BE_REFUSED: [&str; 1] = [
+const MAY_BE_REFUSED: [&str; 2] = [
+    // Lanes may leave the kernel in what is called through a pointer.
+    "indirect-call",
     // Kernels with asynchronous matrix instructions, which the software GPU does not run.
     "among-wgmma",
 ];
