@@ -121,7 +121,14 @@ impl Bench {
             arch.suffix == Suffix::None && arch.number < 75 && !assembler.version().starts_with("12.");
         let arch = if is_old { Arch::plain(75) } else { arch };
         let Ok(text) = Text::load(&lowered) else { return Vec::new() };
-        let Ok(before) = self.answer(assembler, arch, &lowered) else { return Vec::new() };
+        let before = match self.answer(assembler, arch, &lowered) {
+            Ok(before) => before,
+            Err(why) => {
+                let line = format!("ptxas {}, {}: not judged: {why}", assembler.version(), file.display());
+                let _ = writeln!(std::io::stderr(), "{line}");
+                return Vec::new();
+            }
+        };
         let judge = |probe: &Prepared| -> Verdict {
             let chosen: Vec<usize> = (0..text.module.functions.len()).collect();
             let woven = nt_weave::weave(&text.module, &text.info, probe, &chosen);
