@@ -36,6 +36,7 @@ shipped! {
     "gmem_bytes"
     "hot_addresses"
     "hot_lines"
+    "last_waits"
     "load_latency"
     "occupancy_timeline"
     "program_progress"

@@ -9,7 +9,7 @@ use crate::counted::{By, Cells, Counted, Instruction, within};
 use crate::device::{Job, Ran, Text};
 use crate::events::Access;
 use crate::probed::Probed;
-use crate::{records, traced};
+use crate::{records, traced, waits};
 use nt_ir::launch::Conditions;
 use nt_vgpu::{Count, Space};
 
@@ -38,8 +38,15 @@ pub struct Case<'r> {
 }
 
 /// The shipped probes that are judged.
-pub const JUDGED: [&str; 6] =
-    ["block_sched", "dmat", "gmem_bytes", "hot_lines", "program_progress", "tensorop_count"];
+pub const JUDGED: [&str; 7] = [
+    "block_sched",
+    "dmat",
+    "gmem_bytes",
+    "hot_lines",
+    "last_waits",
+    "program_progress",
+    "tensorop_count",
+];
 
 /// Holds what a shipped probe recorded against what was counted; `None` for a probe that nobody wrote this for.
 pub fn judge(probe: &str, case: &Case<'_>) -> Option<Result<(), String>> {
@@ -48,6 +55,7 @@ pub fn judge(probe: &str, case: &Case<'_>) -> Option<Result<(), String>> {
         "dmat" => traced::dmat(case),
         "gmem_bytes" => gmem_bytes(case),
         "hot_lines" => hot_lines(case),
+        "last_waits" => waits::last_waits(case),
         "program_progress" => traced::program_progress(case),
         "tensorop_count" => tensorop_count(case),
         _ => return None,

@@ -17,7 +17,8 @@
 //! | `counted.rs`, `records.rs` | what was counted, and what maps and tables hold, in the same form |
 //! | `events.rs` | what streams hold, and the accesses that were seen |
 //! | `classes.rs` | what probes at every tracepoint should count |
-//! | `judge.rs`, `traced.rs` | what each shipped probe should show |
+//! | `slots.rs` | what arrays with a capacity hold |
+//! | `judge.rs`, `traced.rs`, `waits.rs` | what each shipped probe should show |
 //! | `fuzz/` | kernels and probes made by chance, and what the latter should show |
 
 pub mod classes;
@@ -32,3 +33,4 @@ pub mod records;
 pub mod sidecar;
 pub mod slots;
 mod traced;
+mod waits;
