@@ -63,7 +63,9 @@ fn shipped_programs_compile_or_name_what_is_missing() {
         assert!(slugs.iter().all(|slug| *slug == "not-yet"), "{}: {slugs:?}", probe.name);
         assert_eq!(program.is_some(), missing(probe.text).is_empty(), "{}", probe.name);
     }
-    for name in ["block_sched", "dmat", "gmem_bytes", "hot_lines", "program_progress", "tensorop_count"] {
+    for name in
+        ["block_sched", "dmat", "gmem_bytes", "hot_lines", "last_waits", "program_progress", "tensorop_count"]
+    {
         assert_eq!(missing(shipped(name).unwrap()), Vec::<String>::new(), "{name}");
     }
     assert_eq!(
@@ -174,6 +176,35 @@ probe warp inst:access|async_copy|bulk_copy.global {
 "
     );
     // 8 bytes of base and code, 4 of mask, 4 of `at`.
+    assert_eq!(prepared.layouts[0].stride, 16);
+}
+
+#[test]
+fn last_waits() {
+    check(
+        shipped("last_waits").unwrap(),
+        "map waits: array<warp>[16] wrap { arrived: u64, wait: u32, line: u32 }
+state arrived: u64 = 0
+probe warp inst:barrier.*.block|cluster.sync {
+  %0: u64 uniform = clock
+  state arrived = %0
+}
+probe warp inst:barrier.*.block|cluster.sync:after {
+  %0: u64 uniform = state arrived
+  %1: u64 uniform = clock
+  %2: u64 uniform = state arrived
+  %3: u64 uniform = sub %1, %2
+  %4: u32 uniform = cast %3
+  %5: u32 uniform = site line
+  %6: u32 uniform = const 2147483647
+  %7: u32 uniform = and %5, %6
+  save waits(arrived = %0, wait = %4, line = %7)
+}
+",
+    );
+    let (program, _) = compile(shipped("last_waits").unwrap(), "last_waits");
+    let prepared = nt_ir::prepare(program.unwrap(), nt_ir::Options::default()).unwrap();
+    // 8 bytes of time, 4 of the wait, 4 of the line and the bit that says that all this is there.
     assert_eq!(prepared.layouts[0].stride, 16);
 }
 

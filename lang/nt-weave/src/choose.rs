@@ -284,7 +284,7 @@ pub(crate) fn kernel(
         ));
     }
     if points.iter().any(|point| point.exit) {
-        leaves::in_sight(module, info, names, function, "`kernel:exit`")?;
+        leaves::in_sight(module, info, names, function, leaves::EXIT)?;
     }
     Ok(())
 }

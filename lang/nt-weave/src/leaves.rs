@@ -19,6 +19,9 @@ use std::collections::BTreeSet;
 /// What was looked at by a function's index, and whether a pointer leads to it.
 type Reached = (usize, bool);
 
+/// What probes of it are called.
+pub(crate) const EXIT: &str = "`kernel:exit`";
+
 /// Refuses a kernel that lanes may leave where nobody sees it; `what` of the program wants to.
 pub(crate) fn in_sight(
     module: &Module<'_>,
@@ -30,9 +33,12 @@ pub(crate) fn in_sight(
     let Some(entry) = module.functions.get(kernel) else { return Ok(()) };
     let refusal = |slug: &'static str, at: Span, label: String| {
         let name = module.at(entry.name);
-        Diagnostic::error(slug, at, format!("{what} cannot be probed in `{name}`"))
-            .label(label)
-            .help("probe `kernel:entry` alone, or choose other kernels with `-k`")
+        Diagnostic::error(slug, at, format!("{what} cannot be probed in `{name}`")).label(label).help(
+            match what {
+                EXIT => "probe `kernel:entry` alone, or choose other kernels with `-k`",
+                _ => "save to a `stream<warp>`, or choose other kernels with `-k`",
+            },
+        )
     };
     let mut seen: BTreeSet<Reached> = BTreeSet::from([(kernel, false)]);
     let mut waiting: Vec<Reached> = vec![(kernel, false)];

@@ -224,3 +224,21 @@ fn places_that_are_not_understood() {
     "#]],
     );
 }
+
+#[test]
+fn an_array_with_a_capacity_where_lanes_may_leave_out_of_sight() {
+    let program = "program \"t\" map m: array<warp>[8] wrap { cu: u32 }
+         probe warp kernel:entry { %0: u32 uniform = cu save m(cu = %0) }";
+    check_with(
+        &format!("{HEADER}.extern .func f();\n.entry k()\n{{\n\tcall f;\n\tret;\n}}\n"),
+        &prepare(program),
+        expect![[r#"
+            in.ptx:5:8: error: an array with a capacity cannot be probed in `k`
+              5 | .entry k()
+                |        ^ it reaches `f`, which is not in this module
+              note: it may hold `exit`, past which no probe would see the lane leave
+              note: in.ptx:4:15: declared here
+              help: save to a `stream<warp>`, or choose other kernels with `-k`
+        "#]],
+    );
+}

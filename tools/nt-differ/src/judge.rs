@@ -38,15 +38,8 @@ pub struct Case<'r> {
 }
 
 /// The shipped probes that are judged.
-pub const JUDGED: [&str; 7] = [
-    "block_sched",
-    "dmat",
-    "gmem_bytes",
-    "hot_lines",
-    "last_waits",
-    "program_progress",
-    "tensorop_count",
-];
+pub const JUDGED: [&str; 7] =
+    ["block_sched", "dmat", "gmem_bytes", "hot_lines", "last_waits", "program_progress", "tensorop_count"];
 
 /// Holds what a shipped probe recorded against what was counted; `None` for a probe that nobody wrote this for.
 pub fn judge(probe: &str, case: &Case<'_>) -> Option<Result<(), String>> {

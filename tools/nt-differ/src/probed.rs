@@ -111,6 +111,11 @@ impl Probed {
         maps.chain(tables).collect()
     }
 
+    /// May lanes part at what it has in the middle of kernels?
+    pub fn parts_lanes(&self) -> bool {
+        self.has_streams() || self.probe.program.maps.iter().any(|map| map.room().is_some())
+    }
+
     /// Does it save to streams?
     pub fn has_streams(&self) -> bool {
         self.probe.layouts.iter().any(|layout| layout.stream.is_some())

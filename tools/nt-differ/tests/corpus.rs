@@ -154,9 +154,9 @@ fn differ(file: &str, takes: impl Fn(&str) -> bool) {
                     for &room in rooms {
                         probed.room = room;
                         let why = match one(probed) {
-                            // Lanes part at the branches of events too. Where they race, the schedule tells who wins, and
+                            // Lanes part at the branches of events and of records too. Where they race, the schedule tells who wins, and
                             // how often they go round.
-                            Err(_) if seed.is_some() && probed.has_streams() && shares(&text, &accesses) => {
+                            Err(_) if seed.is_some() && probed.parts_lanes() && shares(&text, &accesses) => {
                                 racy.insert(kernel.name.clone());
                                 None
                             }

@@ -736,3 +736,58 @@ fn counts_go_into_functions_and_come_back() {
         }
     }
 }
+
+/// Each warp comes to the barrier of line 7 as often as the buffer says, then to that of line 9.
+const BARRIERS: &str = "
+.visible .entry k(.param .u64 p)
+{
+	.reg .pred %p<4>;
+	.reg .b32 %r<9>;
+	.reg .b64 %rd<9>;
+	ld.param.u64 %rd1, [p];
+	ld.global.u32 %r1, [%rd1];
+	mov.u32 %r2, 0;
+$L_round:
+	.loc 1 7 0
+	bar.sync 0;
+	add.u32 %r2, %r2, 1;
+	setp.lt.u32 %p2, %r2, %r1;
+	@%p2 bra $L_round;
+	.loc 1 9 0
+	barrier.sync 0;
+	bar.warp.sync 0xffffffff;
+	ret;
+}
+";
+
+#[test]
+fn last_waits_has_the_newest_sixteen() {
+    let probe = nt_probe::SHIPPED.iter().find(|one| one.name == "last_waits").unwrap().text;
+    for rounds in [1, 14, 15, 16, 40] {
+        let case = Case {
+            ptx: BARRIERS,
+            probe: probe.into(),
+            grid: [2, 1, 1],
+            block: [96, 1, 1],
+            buffer: vec![rounds],
+        };
+        for done in case.run() {
+            for (warp, unit) in done.units(done.plain(), "waits").into_iter().enumerate() {
+                let taken = rounds + 1;
+                assert_eq!((unit.taken, unit.by_others), (Some(taken), 0), "warp {warp}");
+                let (own, rest) = unit.places.split_at(16);
+                assert_eq!(rest, none(5));
+                let mut before = 0;
+                for number in taken.saturating_sub(16)..taken {
+                    let Some([arrived, wait, line]) = own[number as usize % 16].as_deref() else {
+                        panic!("warp {warp} has no wait {number}");
+                    };
+                    assert_eq!(*line, if number < rounds { 7 } else { 9 }, "wait {number}");
+                    assert!(before <= *arrived && 0 < *wait, "{before} {arrived} {wait}");
+                    before = arrived + wait;
+                }
+                assert_eq!(own.iter().flatten().count(), 16.min(taken as usize));
+            }
+        }
+    }
+}
