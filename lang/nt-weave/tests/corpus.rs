@@ -170,3 +170,9 @@ fn rounds_of_loops() {
 fn values_and_functions() {
     check("values", &[PAST_THE_EXIT, &["among-wgmma"]].concat(), is_first);
 }
+
+/// Several records a warp and a thread, at the entry and at loads, of functions too; counts at every way out.
+#[test]
+fn arrays_with_a_capacity() {
+    check("slots", PAST_THE_EXIT, |name| name.starts_with("nvcc/") && !name.contains("debug"));
+}
