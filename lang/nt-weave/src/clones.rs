@@ -253,7 +253,6 @@ impl Parts {
 /// Can the functions be cloned for this kernel? `taken` are the names of the clones that there are.
 pub(crate) fn check(
     module: &Module<'_>,
-    program: &Program,
     cloned: &Cloned,
     calls: &Calls,
     kernel: usize,
@@ -271,14 +270,6 @@ pub(crate) fn check(
         if taken.contains(&clone) || !is_free(module, &clone) {
             let what = format!("its clone would be called `{clone}`, as something of the module is");
             return Err(Box::new(refusal("name-taken", at, what)));
-        }
-        for state in &needs.states {
-            let Some(state) = program.states.get(state.0 as usize).filter(|state| size(state.ty).is_none())
-            else {
-                continue;
-            };
-            let what = format!("the state `{}` is a bool, which is not given to functions yet", state.name);
-            return Err(Box::new(refusal("not-yet", at, what)));
         }
         if let Some(at) = unsized_parameter(module, needs.function) {
             let what =
@@ -355,7 +346,7 @@ pub(crate) fn contexts(
         };
         let sized = |carried: Carried| match carried {
             Carried::State(id) if plan.bounds.counter(id).is_none() => {
-                Some((carried, size(program.states.get(id.0 as usize)?.ty)?))
+                Some((carried, size(program.states.get(id.0 as usize)?.ty)))
             }
             Carried::State(_) | Carried::Cursor(_) => Some((carried, 4)),
         };
@@ -448,18 +439,15 @@ impl<'a> Plan<'a> {
             assume: self.assume,
             relied: std::cell::Cell::new(self.relied.get()),
             redux: self.redux,
+            has_clones: self.has_clones,
             needs: self.needs.clone(),
         }
     }
 }
 
-/// Bytes that a state takes where it is passed; `None` of a predicate, which is no word.
-fn size(ty: nt_ir::program::Type) -> Option<u32> {
-    match ty.bits() {
-        1 => None,
-        64 => Some(8),
-        _ => Some(4),
-    }
+/// Bytes that a state takes where it is passed.
+fn size(ty: nt_ir::program::Type) -> u32 {
+    if ty.bits() == 64 { 8 } else { 4 }
 }
 
 /// The pins of a function, once more for its clone.

@@ -239,7 +239,7 @@ pub fn weave_with(
             let slots = slots::plan(of_kernel, &sites, &calls.callees(function), &mut places)?;
             let cloned =
                 callees::Cloned::of(module, info, of_program, &calls, function, &states, &mut sites, &slots)?;
-            clones::check(module, of_program, &cloned, &calls, function, &prefix, &clone_names)?;
+            clones::check(module, &cloned, &calls, function, &prefix, &clone_names)?;
             returns::check(module, info, of_program, &cloned, &calls, function)?;
             choose::surroundings(module, function, &sites, &pins)?;
             choose::surroundings(module, function, &slots.ends, &pins)?;
@@ -248,6 +248,7 @@ pub fn weave_with(
             let known =
                 plan::Known { module, info, probe, pins: &pins, prefix: &prefix, assume: options.assume };
             let mut plan = plan::run(known, function, &closer, &calls, states, sites, slots)?;
+            plan.has_clones = !cloned.list.is_empty();
 
             let mut own = Edits::new();
             let mut next = next_span;

@@ -61,6 +61,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) relied: Cell<Conditions>,
     /// Does the target have `redux.sync`?
     pub(crate) redux: bool,
+    /// Are functions cloned for the kernel? Then states that are predicates are kept in words, which can be passed.
+    pub(crate) has_clones: bool,
     /// Least version and target.
     pub(crate) needs: Needs,
 }
@@ -238,6 +240,7 @@ pub(crate) fn run<'a>(
         assume,
         relied,
         redux,
+        has_clones: false,
         needs,
     })
 }

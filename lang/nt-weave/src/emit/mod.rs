@@ -310,7 +310,11 @@ impl<'a> Span<'a> {
     /// The type in which a state is kept.
     fn kept_type(&self, state: StateId) -> Type {
         let declared = self.probe.program.states.get(state.0 as usize).map_or(Type::U64, |state| state.ty);
-        if self.plan.bounds.counter(state).is_some() { Type::U32 } else { declared }
+        match declared {
+            Type::Bool if self.plan.has_clones => Type::U32,
+            _ if self.plan.bounds.counter(state).is_some() => Type::U32,
+            declared => declared,
+        }
     }
 
     /// A constant of a state's, as it is kept.

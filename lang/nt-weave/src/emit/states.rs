@@ -210,6 +210,9 @@ impl<'a> Span<'a> {
         if let Some(counter) = self.plan.bounds.counter(state) {
             return self.in_units(register, counter.unit);
         }
+        if ty == Type::Bool && self.kept_type(state) != ty {
+            return self.op(Class::Pred, "setp.ne.u32", &[register, Operand::word(0)]);
+        }
         if !changes || register != self.state(state) {
             return register;
         }
@@ -261,7 +264,14 @@ impl<'a> Span<'a> {
         };
         let ty = self.probe.program.states.get(state.0 as usize).map_or(Type::U64, |s| s.ty);
         self.demand(p, &[value])?;
-        let (register, value) = (self.state(state), self.value(p, value)?);
+        let (register, mut value) = (self.state(state), self.value(p, value)?);
+        let (declared, ty) = (ty, if ty == Type::Bool { self.kept_type(state) } else { ty });
+        if declared != ty {
+            value = match value {
+                Operand::Number { bits, .. } => Operand::word(u32::from(bits != 0)),
+                holds => self.op(Class::B32, "selp.b32", &[Operand::word(1), Operand::word(0), holds]),
+            };
+        }
         match guard {
             // It was computed there.
             _ if value == register => {}
