@@ -18,7 +18,8 @@
 mod spaces;
 
 use crate::Refused;
-use crate::operands::{Access, Reader, waits};
+use crate::operands::waits::Pending;
+use crate::operands::{Access, Element, Reader, Source, waits};
 use crate::sites::{Found, Guard, Kind, Match, Point};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::glob_matches;
@@ -50,6 +51,7 @@ pub(crate) struct Matcher<'a, 's> {
     function: usize,
     points: &'a [Point<'a>],
     flow: OnceCell<Flow>,
+    pending: OnceCell<Pending<'s>>,
 }
 
 /// An instruction that is looked at.
@@ -72,7 +74,7 @@ impl<'a, 's> Matcher<'a, 's> {
         function: usize,
         points: &'a [Point<'a>],
     ) -> Self {
-        Matcher { module, info, function, points, flow: OnceCell::new() }
+        Matcher { module, info, function, points, flow: OnceCell::new(), pending: OnceCell::new() }
     }
 
     /// The sites at an instruction, before it and behind it, if probes run there. Their place in the source is for the
@@ -186,7 +188,13 @@ impl<'a, 's> Matcher<'a, 's> {
         let values = probes.iter().any(|one| is_of(one.probe));
         let access = facts.map_or_else(Access::default, |facts| {
             let reader = Reader::new(self.module, self.info, self.function, &instruction);
-            reader.access(&facts, is_after, values)
+            let mut access = reader.access(&facts, is_after, values);
+            // Compilers read results before their wait where no value moves (`mov.b64 %rd1, {%r1, %r2};`). A body's read does.
+            access
+                .inputs
+                .iter_mut()
+                .for_each(|one| drop(one.take_if(|taken| self.is_pending(number, taken))));
+            access
         });
         let (offset, next) = match is_after {
             true => (statement.span.end, number + 1),
@@ -208,6 +216,15 @@ impl<'a, 's> Matcher<'a, 's> {
             position: (0, 0),
             source: None,
         }
+    }
+
+    /// Is one of these values still on its way where the statement stands?
+    fn is_pending(&self, statement: u32, values: &[Element]) -> bool {
+        let pending = self.pending.get_or_init(|| Pending::find(self.module, self.function));
+        values.iter().any(|value| match &value.source {
+            Source::Register { name, .. } => pending.holds(statement, name),
+            Source::Number(_) => false,
+        })
     }
 
     /// The function that a direct call goes to.

@@ -122,6 +122,27 @@ fn results_that_no_wait_surely_follows_are_refused() {
     check(BLACKWELL, &format!("{{\n.reg .b32 %r<3>;\n{load}}}\n{LOADED}"), scope, LOAD);
 }
 
+/// Triton packs what it loads before the wait; a body that reads it there would read nothing.
+#[test]
+fn what_is_on_its_way_is_taken_by_no_body() {
+    let probe = "table @n: sum u64 []\nprobe thread ptx:\"mov.b64\" {\n  %0: bool uniform = has in1\n  \
+                 %1: u64 = cast in1[0]\n  sum @n(%1) if %0\n}\n";
+    let pack = "mov.b64 %rd5, {%r1, %r2};\n";
+    let of = |body: &str| {
+        let text = woven(BLACKWELL, body, probe).unwrap();
+        text.matches("/*nt:").count()
+    };
+    let load = format!("{LOAD} {{%r1, %r2}}, [%r4];\n");
+    let none = of(&format!("{load}{pack}{LOADED}st.global.u64 [%rd4+16], %rd5;\n"));
+    let one = of(&format!("{load}{LOADED}{pack}st.global.u64 [%rd4+16], %rd5;\n"));
+    assert!(none < one, "{none}, {one}");
+    // Another register, which is there.
+    let other = of(&format!(
+        "{load}mov.b64 %rd6, {{%r5, %r6}};\n{LOADED}{pack}st.global.v2.u64 [%rd4+16], {{%rd5, %rd6}};\n"
+    ));
+    assert!(one < other, "{one}, {other}");
+}
+
 /// Descriptors are read as any register; what a fence has given over to `wgmma` is not.
 #[test]
 fn descriptors_are_read_and_fragments_are_not() {

@@ -16,6 +16,7 @@ use nt_diag::Span;
 use nt_ptx::ModuleInfo;
 use nt_ptx::opcode::{Class, Completion, Facts};
 use nt_ptx::syntax::{Instruction, Kind, Module, Operand, OperandKind};
+use std::ops::Range;
 
 /// More statements between an instruction and its wait are looked over by nobody.
 const FAR: usize = 4096;
@@ -65,7 +66,7 @@ pub(crate) fn find(
         let known = module.facts(&other);
         let opcode = module.at(other.opcode);
         if other.guard.is_none() {
-            let is_all = facts.completes == Completion::TensorLoad || module.at(other.operands).trim() == "0";
+            let is_all = waits_for_all(module, &other, facts.completes);
             match known {
                 Some(known) if known.awaits == Some(facts.completes) && is_promised && is_all => {
                     let declared = |at: Span, name: &str| info.declared_at(function, at.start, name);
@@ -96,6 +97,59 @@ pub(crate) fn find(
         }
     }
     Err((at, "`out` is there only behind a wait, and none follows before control may come or go elsewhere"))
+}
+
+/// Where in a function registers hold what is not there yet: from an asynchronous instruction to the wait for it, in the
+/// order of the text. What a loop brings round before its wait is not seen here; the verifier follows every way.
+#[derive(Debug, Default)]
+pub(crate) struct Pending<'s> {
+    stretches: Vec<(Range<u32>, Vec<&'s str>)>,
+}
+
+impl<'s> Pending<'s> {
+    /// Looks through a function.
+    pub(crate) fn find(module: &Module<'s>, function: usize) -> Self {
+        let body = module.functions.get(function).and_then(|function| function.body.as_ref());
+        let Some(body) = body else { return Pending::default() };
+        let (mut open, mut stretches) = (Vec::new(), Vec::new());
+        for number in body.statements.start..body.statements.end {
+            let statement = module.statements.get(number as usize).map(|statement| statement.kind);
+            let Some(Kind::Instruction(instruction)) = statement else { continue };
+            if !matches!(module.opcode(&instruction).base, "wgmma" | "tcgen05") {
+                continue;
+            }
+            let Some(facts) = module.facts(&instruction) else { continue };
+            if is_late(&facts) {
+                let operands = module.operands(&instruction);
+                let mut given = Vec::new();
+                let places = facts.writes.iter().filter_map(|place| operands.get(place));
+                places.for_each(|one| names(module, one, &mut given));
+                open.push((number + 1, facts.completes, given));
+            } else if let Some(awaited) = facts.awaits
+                && waits_for_all(module, &instruction, awaited)
+            {
+                let (over, still): (Vec<_>, Vec<_>) =
+                    open.into_iter().partition(|(_, kind, _)| *kind == awaited);
+                open = still;
+                stretches.extend(over.into_iter().map(|(from, _, given)| (from..number + 1, given)));
+            }
+        }
+        let end = body.statements.end;
+        stretches.extend(open.into_iter().map(|(from, _, given)| (from..end, given)));
+        Pending { stretches }
+    }
+
+    /// Is what that register holds still on its way where the statement stands?
+    pub(crate) fn holds(&self, statement: u32, register: &str) -> bool {
+        self.stretches
+            .iter()
+            .any(|(stretch, given)| stretch.contains(&statement) && given.contains(&register))
+    }
+}
+
+/// Does a wait surely happen, and wait for all that it could?
+fn waits_for_all(module: &Module<'_>, wait: &Instruction, awaited: Completion) -> bool {
+    wait.guard.is_none() && (awaited == Completion::TensorLoad || module.at(wait.operands).trim() == "0")
 }
 
 /// The names in an operand.
