@@ -10,27 +10,34 @@
 //! What the assembler would refuse later is refused here, with the builtin's name and both versions. `.version` may be
 //! raised, which alone changes no machine code; `.target` is what the code was made for and stays.
 
+mod needs;
+mod parameters;
+
 use crate::Refused;
 use crate::bodies::{Closer, Site};
 use crate::bounds::Bounds;
 use crate::callees::Calls;
 use crate::context::{Context, Fill};
-use crate::emit::{SPECIAL_REGISTERS, adds_up_lanes, live};
+use crate::emit::{adds_up_lanes, live};
 use crate::instructions::question;
 use crate::pins::Pins;
 use crate::sites::Found;
 use crate::slots::Slots;
 use crate::streams::Streams;
-use crate::{Parameter, Raised, UsedMap, UsedStream, UsedTable, WovenKernel, bounds, sites, streams, tables};
+use crate::{Parameter, UsedMap, UsedStream, UsedTable, WovenKernel, bounds, sites, streams, tables};
+use needs::{ACTIVEMASK, REDUX, check_need, elects_by_mask, requirement, uses};
 use nt_diag::{Diagnostic, Span};
 use nt_ir::Prepared;
 use nt_ir::launch::Conditions;
-use nt_ir::program::{Builtin, Inst, MapId, Op, Program, SiteValue, Unit};
-use nt_ptx::syntax::{Function, ItemKind, Kind, Module, Version};
-use nt_ptx::version::{Arch, LARGE_PARAMETERS, Pair, need, parameter_limit};
-use nt_ptx::{Edits, ModuleInfo, TokenKind, identifiers_with_prefix};
+use nt_ir::program::{Builtin, Inst, MapId, Op, Program, SiteValue};
+use nt_ptx::syntax::{Module, Version};
+use nt_ptx::version::{Arch, need};
+use nt_ptx::{ModuleInfo, identifiers_with_prefix};
+use parameters::{check_list, check_parameters, check_shadows, required_block};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+
+pub(crate) use needs::{Needs, raise_version};
 
 /// What is decided about a kernel before any text is made.
 pub(crate) struct Plan<'a> {
@@ -88,25 +95,6 @@ pub(crate) enum Keep {
     Initial,
     /// Nothing reads it here.
     Nowhere,
-}
-
-/// The highest version that something woven in needs, and what that is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Needs {
-    version: Pair,
-    reason: String,
-}
-
-impl Needs {
-    fn at_least(&mut self, version: Pair, reason: impl Into<String>) {
-        if self.version < version {
-            (self.version, self.reason) = (version, reason.into());
-        }
-    }
-
-    pub(crate) fn add(&mut self, other: &Needs) {
-        self.at_least(other.version, other.reason.as_str());
-    }
 }
 
 /// A prefix with which no identifier of the module begins: `nt_`, else `nt1_`, `nt2_`, …
@@ -295,193 +283,6 @@ fn used_maps(sites: &[Site<'_>]) -> Vec<usize> {
     maps.sort_unstable();
     maps.dedup();
     maps
-}
-
-/// The builtins that effects depend on, each once, rising.
-fn uses(sites: &[Site<'_>], states: &[Keep]) -> Vec<Builtin> {
-    let mut uses = Vec::new();
-    for probe in sites.iter().flat_map(|site| &site.bodies).map(|body| &*body.code) {
-        // Most code reads none, and what depends on it need not be known then.
-        if !probe.code.iter().any(|inst| matches!(inst.op, Op::Builtin(_) | Op::ClockAfter(..))) {
-            continue;
-        }
-        let live = live::mark(probe, states);
-        for inst in &probe.code {
-            let (Op::Builtin(builtin) | Op::ClockAfter(builtin, _)) = inst.op else { continue };
-            if inst.result.is_some_and(|value| live.get(value.0 as usize) == Some(&true)) {
-                uses.push(builtin);
-            }
-        }
-    }
-    uses.sort_unstable();
-    uses.dedup();
-    uses
-}
-
-/// What a builtin is called in the language, and what it reads that not every version and target has.
-fn requirement(builtin: Builtin) -> Option<(&'static str, &'static str)> {
-    Some(match builtin {
-        Builtin::Clock => ("clock()", "%clock64"),
-        Builtin::Time => ("time()", "%globaltimer"),
-        Builtin::Active => ("active()", ACTIVEMASK),
-        Builtin::ClusterId => ("cluster.id", "%clusterid"),
-        Builtin::ClusterRank => ("cluster.rank", "%cluster_ctarank"),
-        Builtin::ClockLow
-        | Builtin::Cu
-        | Builtin::Lane
-        | Builtin::WarpSize
-        | Builtin::Thread
-        | Builtin::Block
-        | Builtin::Warp
-        | Builtin::WarpInBlock
-        | Builtin::Tid(_)
-        | Builtin::Ntid(_)
-        | Builtin::Ctaid(_)
-        | Builtin::Nctaid(_)
-        | Builtin::Launch => return None,
-    })
-}
-
-const ACTIVEMASK: &str = "activemask.b32";
-
-const REDUX: &str = "redux.sync";
-
-/// Does a span here read `activemask` to elect a lane?
-fn elects_by_mask(site: &Site<'_>) -> bool {
-    site.bodies.iter().map(|body| &*body.code).any(|probe| {
-        probe.unit == Unit::Warp
-            && (site.found.kind != sites::Kind::Entry || probe.predicate.is_some())
-            && probe.code.iter().any(|inst| matches!(inst.op, Op::Save { .. } | Op::Aggregate { .. }))
-    })
-}
-
-/// Is the module made for a GPU that has what `what` reads? Notes the version. An architecture that no table knows is
-/// let pass: newer ones have what older ones have.
-fn check_need(
-    module: &Module<'_>,
-    entry: &Function,
-    what: &str,
-    read: &str,
-    needs: &mut Needs,
-) -> Result<(), Refused> {
-    let Some(need) = need(read) else { return Ok(()) };
-    needs.at_least(need.version, what.trim_end_matches(','));
-    let Some(arch) = module.arch().and_then(Arch::parse).filter(|&arch| !need.allows(arch)) else {
-        return Ok(());
-    };
-    let kernel = module.at(entry.name);
-    let span = module.target.as_ref().map_or(entry.name, |target| target.span);
-    let (version, target) = (need.version, need.target);
-    let has = module.version.map_or((0, 0), Version::pair);
-    Err(Box::new(
-        Diagnostic::error(
-            "target-too-old",
-            span,
-            format!("{what} needs sm_{target}, this module is for {arch}"),
-        )
-        .note_at(entry.name, format!("wanted in kernel `{kernel}`"))
-        .note(format!(
-            "it needs `.version {}.{}` too, of which this module says {}.{}; that alone could be raised",
-            version.0, version.1, has.0, has.1
-        ))
-        .help(format!("compile for sm_{target} or later, or choose kernels that do without it")),
-    ))
-}
-
-/// Is the last parameter known? Behind one that could not be read the context would not be last.
-fn check_list(module: &Module<'_>, entry: &Function) -> Result<(), Refused> {
-    let Some(list) = entry.list else { return Ok(()) };
-    let from = entry.params.last().map_or(list.start + 1, |last| last.span.end);
-    let rest = Span::new(from, list.end.saturating_sub(1));
-    let Some((_, at)) = module.code(rest).next() else { return Ok(()) };
-    let name = module.at(entry.name);
-    let what = format!("the parameters of kernel `{name}` cannot be read to their end");
-    Err(Box::new(Diagnostic::error("parameter-list", at, what).label("no parameter begins here")))
-}
-
-/// Is there room for the context behind the kernel's parameters?
-fn check_parameters(
-    module: &Module<'_>,
-    entry: &Function,
-    context: u32,
-    needs: &mut Needs,
-) -> Result<(), Refused> {
-    let taken = entry.params.iter().map(|param| param.offset.saturating_add(param.size)).max().unwrap_or(0);
-    let total = taken.checked_next_multiple_of(8).and_then(|at| at.checked_add(context)).unwrap_or(u32::MAX);
-    let version = module.version.map_or((0, 0), Version::pair);
-    if total <= parameter_limit(version) {
-        return Ok(());
-    }
-    let raised = LARGE_PARAMETERS;
-    if total <= parameter_limit(raised) {
-        needs.at_least(raised, format!("{total} bytes of parameters with the context"));
-        return Ok(());
-    }
-    let limit = parameter_limit(version.max(raised));
-    let name = module.at(entry.name);
-    Err(Box::new(
-        Diagnostic::error(
-            "no-room-for-context",
-            entry.name,
-            format!("kernel `{name}` has no room for one parameter more"),
-        )
-        .label(format!(
-            "{taken} bytes of parameters and {context} of context make {total}, the limit is {limit}"
-        )),
-    ))
-}
-
-/// A program may give something the name of a special register, most likely a register in an inner scope; a probe
-/// there would read that instead. Nobody does so on purpose: a kernel that sees such a name anywhere is refused.
-fn check_shadows(module: &Module<'_>, entry: &Function) -> Result<(), Refused> {
-    let declarations = module.body(entry).iter().filter(|s| matches!(s.kind, Kind::Declaration(_)));
-    let inside = declarations.map(|declaration| declaration.span).flat_map(|span| {
-        let maybe = SPECIAL_REGISTERS.iter().any(|name| module.at(span).contains(name));
-        let names = maybe.then(|| module.code(span).filter(|(kind, _)| *kind == TokenKind::Name));
-        names.into_iter().flatten().map(|(_, at)| at)
-    });
-    let variables = module.items.iter().filter_map(|item| match item.kind {
-        ItemKind::Variable { name, .. } => Some(name),
-        _ => None,
-    });
-    let mut names = inside.chain(entry.params.iter().map(|param| param.name)).chain(variables);
-    let Some(at) = names.find(|&at| SPECIAL_REGISTERS.contains(&module.at(at))) else { return Ok(()) };
-    let name = module.at(at);
-    Err(Box::new(
-        Diagnostic::error(
-            "special-register-shadowed",
-            at,
-            format!("`{name}` is a name of the module's own here"),
-        )
-        .label("the kernel cannot be probed: inserted code would read it instead of the special register"),
-    ))
-}
-
-/// `.reqntid 256, 1, 1` fixes the block's size; dimensions that are not given are 1.
-fn required_block(module: &Module<'_>, entry: &Function) -> Option<[u32; 3]> {
-    let directive = entry.directives.iter().find(|d| module.at(d.name) == ".reqntid")?;
-    let mut block = [1; 3];
-    let mut axes = block.iter_mut();
-    for number in module.at(directive.arguments).split(',') {
-        *axes.next()? = number.trim().parse().ok().filter(|n| (1..=1024).contains(n))?;
-    }
-    Some(block)
-}
-
-/// Raises `.version` to what was woven in needs.
-///
-/// The edit covers the whole directive: ptxas looks for `.version N` before it knows what a comment is, and finds
-/// none in `.version /*…*/N` (tried with 13.0).
-pub(crate) fn raise_version(module: &Module<'_>, needs: &Needs, edits: &mut Edits) -> Option<Raised> {
-    let version = module.version?;
-    let (from, to) = (version.pair(), needs.version);
-    if to <= from {
-        return None;
-    }
-    let directive = module.items.iter().find(|item| item.span.contains(version.number))?.span;
-    let raised = format!(".version {}.{}", to.0, to.1);
-    edits.replace(directive, crate::place::replacement(module.at(directive), &raised));
-    Some(Raised { from, to, reason: needs.reason.clone() })
 }
 
 impl Plan<'_> {
