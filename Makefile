@@ -77,7 +77,7 @@ judges: deps ## Four versions of ptxas: none sees an edit that changes nothing, 
 		grep -ho 'ptxas [0-9.]*[;:].*\|[0-9]* of [0-9]* statements.*' .tools/judges.log; \
 	done
 
-# Answers are kept in .tools/judged by what they depend on, so that only what changed is assembled again; hours the first time.
+# Answers are kept in .tools/judged by what they depend on, so that only what changed is assembled again.
 .PHONY: judges-woven
 judges-woven: deps ## What four versions of ptxas say of the corpora with every probe in them: notices, registers, spills
 	@deps/folders.sh deps/judges.txt

@@ -7,7 +7,8 @@ use crate::catalogue::{Chosen, Store};
 use crate::input::Source;
 use crate::tell::Tell;
 use nt_trace::ntt::{
-    Batch, CellBatch, Cells, Event, KnownKernel, Piece, Reader, Records, Saves, StreamBatch, Streams, Trace,
+    Batch, CellBatch, Cells, Event, KnownKernel, Mismatch, Piece, Reader, Records, Saves, StreamBatch,
+    Streams, Trace,
 };
 use nt_wire::frame::Launch;
 use std::fmt::Display;
@@ -70,12 +71,14 @@ pub(crate) fn walk<'s, E>(
             let mut place = Place { source, tell: &mut *tell };
             match event {
                 Event::Batch(batch) => {
-                    if let Some((origin, found)) = records(source, chosen, batch, &mut place) {
+                    let read = |batch: &Batch<'s>| batch.records().map(Found::Records);
+                    if let Some((origin, found)) = of_map(source, chosen, batch, &mut place, read) {
                         each(&origin, found)?;
                     }
                 }
                 Event::Saves(batch) => {
-                    if let Some((origin, found)) = saves(source, chosen, batch, &mut place) {
+                    let read = |batch: &Batch<'s>| batch.saves().map(Found::Saves);
+                    if let Some((origin, found)) = of_map(source, chosen, batch, &mut place, read) {
                         each(&origin, found)?;
                     }
                 }
@@ -113,37 +116,23 @@ impl Place<'_> {
     }
 }
 
-fn records<'s>(
+/// What a frame of a map holds, as `read` has it.
+fn of_map<'s>(
     source: &'s Source,
     chosen: &Chosen,
     batch: Batch<'s>,
     place: &mut Place<'_>,
+    read: impl FnOnce(&Batch<'s>) -> Result<Found<'s>, Mismatch>,
 ) -> Option<(Origin<'s>, Found<'s>)> {
     if !chosen.takes(&batch.kernel.name, Store::Map(batch.map()?), Some(&batch.launch)) {
         return None;
     }
-    let records = batch.records().map_err(|mismatch| place.fault(batch.at, &mismatch)).ok()?;
-    // Records are shown although their number is not the launch's.
+    let found = read(&batch).map_err(|mismatch| place.fault(batch.at, &mismatch)).ok()?;
+    // It is shown although its number of units is not the launch's.
     let _ = batch.agree().map_err(|why| place.fault(batch.at, &why));
     let launch = Some(Arc::new(batch.launch));
     let origin = Origin { source, kernel: batch.kernel, table: false, index: batch.index, launch };
-    Some((origin, Found::Records(records)))
-}
-
-fn saves<'s>(
-    source: &'s Source,
-    chosen: &Chosen,
-    batch: Batch<'s>,
-    place: &mut Place<'_>,
-) -> Option<(Origin<'s>, Found<'s>)> {
-    if !chosen.takes(&batch.kernel.name, Store::Map(batch.map()?), Some(&batch.launch)) {
-        return None;
-    }
-    let saves = batch.saves().map_err(|mismatch| place.fault(batch.at, &mismatch)).ok()?;
-    let _ = batch.agree().map_err(|why| place.fault(batch.at, &why));
-    let launch = Some(Arc::new(batch.launch));
-    let origin = Origin { source, kernel: batch.kernel, table: false, index: batch.index, launch };
-    Some((origin, Found::Saves(saves)))
+    Some((origin, found))
 }
 
 fn cells<'s>(

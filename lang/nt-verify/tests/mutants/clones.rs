@@ -1,6 +1,6 @@
 //! Classes of mutants that break clones of functions and their calls: V15.
 
-use crate::text::{Class, Pair, all_marks, each_instruction, each_place, marks, opcode, take_away};
+use crate::text::{self, Class, Pair, all_marks, each_instruction, each_place, marks, opcode, take_away};
 use nt_verify::Rule;
 
 fn has_clones(pair: &Pair) -> bool {
@@ -14,13 +14,7 @@ fn is_of_one(pair: &Pair) -> bool {
 
 /// One replacement at each place of the spans, or of the edits, for each of the changes.
 fn changes(pair: &Pair, in_edits: bool, changes: &[(&str, &str)]) -> Vec<Pair> {
-    let there = changes.iter().filter(|_| is_of_one(pair));
-    let mutants = there.flat_map(|(old, new)| {
-        let mutants = each_place(pair, in_edits, old, new);
-        assert!(!mutants.is_empty(), "nowhere: {old}");
-        mutants
-    });
-    mutants.collect()
+    text::changes(pair, is_of_one(pair), in_edits, changes)
 }
 
 /// The text with a range replaced, and the original as it is.

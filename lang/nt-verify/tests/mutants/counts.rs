@@ -1,6 +1,6 @@
 //! Classes of mutants that break what arrays with a capacity emit: places of a unit, claims of other lanes, counts. V11.
 
-use crate::text::{Class, Pair, each_instruction, each_place, opcode};
+use crate::text::{self, Class, Pair, each_opcode, without_guard};
 use nt_verify::Rule;
 
 /// Is it the text of such arrays? The classes below would do other things to other texts.
@@ -10,28 +10,17 @@ fn has_counts(pair: &Pair) -> bool {
 
 /// One replacement at each place of the spans, for each of the changes.
 fn changes(pair: &Pair, changes: &[(&str, &str)]) -> Vec<Pair> {
-    let there = changes.iter().filter(|_| has_counts(pair));
-    let mutants = there.flat_map(|(old, new)| {
-        let mutants = each_place(pair, false, old, new);
-        assert!(!mutants.is_empty(), "nowhere: {old}");
-        mutants
-    });
-    mutants.collect()
+    text::changes(pair, has_counts(pair), false, changes)
 }
 
 /// Changes of the instructions of that opcode, which are of counts if their address is behind `%nt_b`'s word.
 fn each(pair: &Pair, wanted: &str, change: impl Fn(&str) -> Option<String>) -> Vec<Pair> {
-    let there = has_counts(pair);
-    each_instruction(pair, |text| (there && opcode(text).starts_with(wanted)).then(|| change(text)).flatten())
+    each_opcode(pair, has_counts(pair), wanted, change)
 }
 
 /// The stores of counts.
 fn each_count(pair: &Pair, change: impl Fn(&str) -> Option<String>) -> Vec<Pair> {
     each(pair, "st.", |text| text.ends_with(", %nt_n;").then(|| change(text)).flatten())
-}
-
-fn without_guard(text: &str) -> Option<String> {
-    text.split_once(' ').filter(|(guard, _)| guard.starts_with('@')).map(|(_, rest)| rest.to_owned())
 }
 
 pub(crate) const CLASSES: &[Class] = &[

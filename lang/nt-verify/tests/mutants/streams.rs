@@ -1,6 +1,6 @@
 //! Classes of mutants that break what streams emit: slots, claims of chunks, drops. V8, V11, V12.
 
-use crate::text::{Class, Pair, each_instruction, each_place, opcode, spans};
+use crate::text::{self, Class, Pair, each_opcode, each_place, opcode, spans, without_guard};
 use nt_verify::Rule;
 
 /// Is it the text of a stream? The classes below would do other things to other texts.
@@ -10,23 +10,12 @@ fn is_stream(pair: &Pair) -> bool {
 
 /// One replacement at each place of the spans, for each of the changes.
 fn changes(pair: &Pair, changes: &[(&str, &str)]) -> Vec<Pair> {
-    let there = changes.iter().filter(|_| is_stream(pair));
-    let mutants = there.flat_map(|(old, new)| {
-        let mutants = each_place(pair, false, old, new);
-        assert!(!mutants.is_empty(), "nowhere: {old}");
-        mutants
-    });
-    mutants.collect()
+    text::changes(pair, is_stream(pair), false, changes)
 }
 
 /// Changes of the instructions of that opcode.
 fn each(pair: &Pair, wanted: &str, change: impl Fn(&str) -> Option<String>) -> Vec<Pair> {
-    let there = is_stream(pair);
-    each_instruction(pair, |text| (there && opcode(text).starts_with(wanted)).then(|| change(text)).flatten())
-}
-
-fn without_guard(text: &str) -> Option<String> {
-    text.split_once(' ').filter(|(guard, _)| guard.starts_with('@')).map(|(_, rest)| rest.to_owned())
+    each_opcode(pair, is_stream(pair), wanted, change)
 }
 
 pub(crate) const CLASSES: &[Class] = &[

@@ -202,3 +202,30 @@ pub(crate) fn register_of_its_kernel(opcode: &str) -> &'static str {
         _ => "%r1",
     }
 }
+
+/// Mutants by one replacement at each place, for each of the changes, of the text that they are for (`is`), in which each
+/// of them must find a place.
+pub(crate) fn changes(pair: &Pair, is: bool, in_edits: bool, changes: &[(&str, &str)]) -> Vec<Pair> {
+    let there = changes.iter().filter(|_| is);
+    let mutants = there.flat_map(|(old, new)| {
+        let mutants = each_place(pair, in_edits, old, new);
+        assert!(!mutants.is_empty(), "nowhere: {old}");
+        mutants
+    });
+    mutants.collect()
+}
+
+/// Mutants by a change of the instructions whose opcode begins so, of the text that they are for.
+pub(crate) fn each_opcode(
+    pair: &Pair,
+    is: bool,
+    wanted: &str,
+    change: impl Fn(&str) -> Option<String>,
+) -> Vec<Pair> {
+    each_instruction(pair, |text| (is && opcode(text).starts_with(wanted)).then(|| change(text)).flatten())
+}
+
+/// An instruction without its guard.
+pub(crate) fn without_guard(text: &str) -> Option<String> {
+    text.split_once(' ').filter(|(guard, _)| guard.starts_with('@')).map(|(_, rest)| rest.to_owned())
+}

@@ -1,6 +1,6 @@
 //! Classes of mutants that break when something is read or done: asynchronous results, spans after instructions.
 
-use crate::text::{Class, Pair, each_place, marks, spans, take_away};
+use crate::text::{self, Class, Pair, each_place, marks, spans, take_away};
 use nt_verify::Rule;
 
 /// The same change in both texts, at each place outside of spans and edits where the original has it.
@@ -23,13 +23,7 @@ fn is_after(pair: &Pair) -> bool {
 
 /// One replacement at each place of the spans of the text with spans after instructions.
 fn changes(pair: &Pair, changes: &[(&str, &str)]) -> Vec<Pair> {
-    let there = changes.iter().filter(|_| is_after(pair));
-    let mutants = there.flat_map(|(old, new)| {
-        let mutants = each_place(pair, false, old, new);
-        assert!(!mutants.is_empty(), "nowhere: {old}");
-        mutants
-    });
-    mutants.collect()
+    text::changes(pair, is_after(pair), false, changes)
 }
 
 pub(crate) const CLASSES: &[Class] = &[
